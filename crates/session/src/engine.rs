@@ -333,6 +333,12 @@ impl Engine {
         self.globals().variables.number("max_connections")
     }
 
+    /// Whether there are sessions, or statements of sessions that are gone which go on.
+    pub fn has_connections(&self) -> bool {
+        let connections = self.connections();
+        connections.values().any(|known| known.strong_count() > 0)
+    }
+
     /// The line that `mysqladmin status` prints.
     pub fn statistics(&self) -> String {
         let uptime = self.shared.started.elapsed().as_secs().max(1);

@@ -21,7 +21,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use mayfly_types::{ErrorCode, MySqlError};
-use rustix::fs::{AtFlags, Mode, OFlags, open, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, openat, statat, unlinkat};
+
+use crate::{errors, standard_input};
 
 /// Which files statements may name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl FileAccess {
         };
         match is_allowed {
             true => Ok(()),
-            false => Err(refused()),
+            false => Err(about(refused(), path)),
         }
     }
 
@@ -71,7 +73,7 @@ impl FileAccess {
     ///
     /// # Errors
     /// Those of the operating system; one that holds error 1290 for a file that statements may not
-    /// name, or 1085 for what is no file.
+    /// name, 1085 for what is no file, or 1235 for the standard input once a table has it all.
     pub(crate) fn open(&self, path: &str) -> io::Result<File> {
         self.open_after(path, || ())
     }
@@ -79,15 +81,20 @@ impl FileAccess {
     /// The same, with what others do between looking at the name and opening the file.
     fn open_after(&self, path: &str, meanwhile: impl FnOnce()) -> io::Result<File> {
         self.check(path).map_err(io::Error::other)?;
+        if standard_input::is_named(path) && standard_input::is_taken() {
+            let what = format!("'{path}' as a file where it is a table");
+            return Err(io::Error::other(errors::not_supported(&what)));
+        }
         let FileAccess::Under(directory) = self else {
             return File::open(path);
         };
+        let told = |error| told_about(error, path);
         let resolved = Path::new(path).canonicalize()?;
         meanwhile();
-        let (parent, name) = parent_below(&resolved, directory)?;
+        let (parent, name) = parent_below(&resolved, directory).map_err(told)?;
         // A pipe would wait for whoever writes into it.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(beneath(&parent, name, flags)?);
+        let file = File::from(beneath(&parent, name, flags).map_err(told)?);
         match file.metadata()?.is_file() {
             true => Ok(file),
             false => Err(no_file(path)),
@@ -122,6 +129,7 @@ impl FileAccess {
     /// The same, with what others do between looking at the name and making the file.
     fn create_after(&self, path: &str, meanwhile: impl FnOnce()) -> io::Result<CreatedFile> {
         self.check(path).map_err(io::Error::other)?;
+        let told = |error| told_about(error, path);
         let path = Path::new(path);
         let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
         let parent = match path.parent() {
@@ -132,7 +140,7 @@ impl FileAccess {
             FileAccess::Under(directory) => {
                 let resolved = parent.canonicalize()?.join(name);
                 meanwhile();
-                parent_below(&resolved, directory)?.0
+                parent_below(&resolved, directory).map_err(told)?.0
             }
             _ => directory_at(parent)?,
         };
@@ -156,14 +164,35 @@ pub(crate) struct CreatedFile {
 }
 
 impl CreatedFile {
-    /// Removes it from its directory, wherever that is now.
+    /// Removes it from its directory, wherever that is now. A file of somebody else that has its
+    /// name by now stays.
     pub(crate) fn remove(&self) -> io::Result<()> {
+        let ours = fstat(&self.file)?;
+        let named = statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (ours.st_dev, ours.st_ino) != (named.st_dev, named.st_ino) {
+            return Ok(());
+        }
         Ok(unlinkat(&self.parent, &self.name, AtFlags::empty())?)
     }
 }
 
 fn refused() -> MySqlError {
     MySqlError::new(ErrorCode::OptionPreventsStatement, &[&"--secure-file-priv"])
+}
+
+/// An error that says of which file it is, as the statement or its pattern names it.
+fn about(mut error: MySqlError, path: &str) -> MySqlError {
+    error.message.push_str(&format!("; file '{path}'"));
+    error
+}
+
+/// The same for one that holds it.
+fn told_about(error: io::Error, path: &str) -> io::Error {
+    let told: Option<&MySqlError> = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match told.cloned() {
+        Some(told) => io::Error::other(about(told, path)),
+        None => error,
+    }
 }
 
 fn no_file(path: &str) -> io::Error {
@@ -279,6 +308,7 @@ mod tests {
             .check(&at("a.csv"))
             .expect_err("nothing is allowed");
         assert_eq!(refused.code, 1290);
+        assert!(refused.message.contains("/in/a.csv'"), "{refused}");
         fs::remove_dir_all(dir).expect("ours");
     }
 
@@ -382,6 +412,12 @@ mod tests {
                 let error = access.create(&at(taken)).expect_err("it is there");
                 assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{taken}");
             }
+            // What has taken its name is not ours.
+            fs::rename(dir.join("new"), dir.join("old")).expect("it is there");
+            fs::write(dir.join("new"), "theirs").expect("a file");
+            made.remove().expect("nothing to do");
+            assert!(dir.join("new").exists());
+            fs::rename(dir.join("old"), dir.join("new")).expect("it is there");
             made.remove().expect("ours");
             assert!(!dir.join("new").exists());
         }

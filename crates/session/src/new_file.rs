@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -21,8 +22,17 @@ impl NewFile {
     /// Makes the file.
     ///
     /// # Errors
-    /// 1086 for a name that is taken, 1 where it cannot be made, 1290 where it may not be named.
+    /// 1086 for a name that is taken, 1 where it cannot be made or its name is that of a directory,
+    /// 1290 where it may not be named.
     pub(crate) fn create(access: &FileAccess, path: &str) -> Result<NewFile, MySqlError> {
+        access.check(path)?;
+        if path.ends_with('/') || path.ends_with("/.") {
+            if Path::new(path).exists() {
+                return Err(MySqlError::new(ErrorCode::FileExists, &[&path]));
+            }
+            let error = io::Error::from(rustix::io::Errno::ISDIR);
+            return Err(failed(ErrorCode::FileCreate, path, &error));
+        }
         match access.create(path) {
             Ok(created) => Ok(NewFile {
                 path: path.to_owned(),

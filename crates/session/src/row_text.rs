@@ -3,8 +3,7 @@
 //! Takes cells as [`render`](crate::render) spells them. **Never** looks at a batch, and never
 //! knows where the bytes go.
 
-use std::borrow::Cow;
-
+use mayfly_sql::functions::is_json;
 use mayfly_types::ColumnType;
 use mayfly_types::spelling::write_quoted;
 
@@ -12,9 +11,14 @@ use crate::outcome::ColumnInfo;
 
 /// Appends a field of CSV (RFC 4180): in quotes if it is empty, which tells it from NULL, or holds
 /// a delimiter, a quote or an end of a line.
+///
+/// Readers guess delimiters and some cut off spaces: quotes are around what they could mistake too.
 pub fn write_csv_field(text: &[u8], delimiter: u8, out: &mut Vec<u8>) {
-    let is_special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
-    if !text.is_empty() && !text.iter().any(is_special) {
+    let is_special = |byte: &u8| {
+        *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r' | b';' | b'|' | b'\t')
+    };
+    let has_space = text.starts_with(b" ") || text.ends_with(b" ");
+    if !text.is_empty() && !has_space && !text.iter().any(is_special) {
         out.extend_from_slice(text);
         return;
     }
@@ -39,15 +43,15 @@ pub fn write_csv_header(columns: &[ColumnInfo], delimiter: u8, out: &mut Vec<u8>
     out.push(b'\n');
 }
 
-/// A cell as a text: bits as the digits of their number, bytes that are not UTF-8 as `0x` and hex
-/// digits.
-pub(crate) fn text_of<'a>(cell: &'a [u8], of: &ColumnType) -> Cow<'a, [u8]> {
+/// Appends a cell as a field of CSV: bits as the digits of their number, bytes that are not UTF-8
+/// as `0x` and hex digits.
+pub fn write_csv_cell(cell: &[u8], of: &ColumnType, delimiter: u8, out: &mut Vec<u8>) {
     if let ColumnType::Bit { .. } = of {
-        return Cow::Owned(bits(cell).to_string().into_bytes());
-    }
-    match std::str::from_utf8(cell) {
-        Ok(_) => Cow::Borrowed(cell),
-        Err(_) => Cow::Owned(hex(cell).into_bytes()),
+        write_digits(bits(cell), out);
+    } else if std::str::from_utf8(cell).is_ok() {
+        write_csv_field(cell, delimiter, out);
+    } else {
+        write_hex(cell, out);
     }
 }
 
@@ -57,15 +61,49 @@ fn bits(cell: &[u8]) -> u64 {
     cell.iter().fold(0, add)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
-    "0x".chars().map(String::from).chain(digits).collect()
+fn write_digits(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(number.to_string().as_bytes());
+}
+
+/// Appends `0x` and two digits a byte.
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let digit = |half: u8| DIGITS[usize::from(half & 0xF)];
+    out.reserve(2 * bytes.len() + 2);
+    out.extend_from_slice(b"0x");
+    for byte in bytes {
+        out.extend_from_slice(&[digit(byte >> 4), digit(*byte)]);
+    }
+}
+
+/// Appends a document in one line: where an end of a line is no part of a string, a space is the
+/// same, and none may stand in a string as it is.
+fn write_document(document: &[u8], out: &mut Vec<u8>) {
+    let in_line = |byte: &u8| match byte {
+        b'\n' | b'\r' => b' ',
+        other => *other,
+    };
+    out.extend(document.iter().map(in_line));
+}
+
+/// Appends a string of JSON.
+fn write_string(cell: &[u8], out: &mut Vec<u8>) {
+    match std::str::from_utf8(cell) {
+        Ok(text) => write_quoted(text, out),
+        Err(_) => {
+            out.push(b'"');
+            write_hex(cell, out);
+            out.push(b'"');
+        }
+    }
 }
 
 /// The objects of JSON lines.
 ///
-/// Numbers and bits are numbers, with the digits that they have: a DECIMAL loses nothing. JSON
-/// columns stand as they are, NULL is `null`, and all else is a string, as [`text_of`] has it.
+/// Numbers and bits are numbers, with the digits that they have: a DECIMAL loses nothing. What JSON
+/// columns hold is a document, NULL is `null`, and all else is a string, with `0x` and hex digits
+/// for bytes that are not UTF-8. A JSON column may hold any text: one that is no document is a
+/// string too.
 pub struct JsonRows {
     columns: Vec<JsonColumn>,
 }
@@ -114,13 +152,10 @@ impl JsonRows {
             return;
         };
         match column.kind {
-            JsonKind::Json => out.extend_from_slice(cell),
+            JsonKind::Json if is_json(cell) => write_document(cell, out),
             JsonKind::Number if is_json_number(cell) => out.extend_from_slice(cell),
-            JsonKind::Bits => out.extend_from_slice(bits(cell).to_string().as_bytes()),
-            JsonKind::Number | JsonKind::Text => match std::str::from_utf8(cell) {
-                Ok(text) => write_quoted(text, out),
-                Err(_) => write_quoted(&hex(cell), out),
-            },
+            JsonKind::Bits => write_digits(bits(cell), out),
+            JsonKind::Json | JsonKind::Number | JsonKind::Text => write_string(cell, out),
         }
     }
 
@@ -161,6 +196,13 @@ mod tests {
         check("a,b", b',', "\"a,b\"");
         check("a,b", b'\t', "a,b");
         check("a\tb", b'\t', "\"a\tb\"");
+        // What a reader that guesses would take for a delimiter, and what it would cut off.
+        check("a;b", b',', "\"a;b\"");
+        check("a|b", b'\t', "\"a|b\"");
+        check("a\tb", b',', "\"a\tb\"");
+        check(" a", b',', "\" a\"");
+        check("a ", b',', "\"a \"");
+        check("a b", b',', "a b");
         check("say \"so\"", b',', "\"say \"\"so\"\"\"");
         check("\"", b',', "\"\"\"\"");
         check("l\nf", b',', "\"l\nf\"");
@@ -196,6 +238,20 @@ mod tests {
         check(ColumnType::Year, Some(b"0000"), "\"0000\"");
         check(ColumnType::Bit { length: 12 }, Some(&[1, 2]), "258");
         check(ColumnType::Json, Some(b"{\"a\": [1]}"), "{\"a\": [1]}");
+        // One document a line, whatever the column holds.
+        check(
+            ColumnType::Json,
+            Some(b"{\r\n \"a\": \"x\\ny\"\n}\n"),
+            "{   \"a\": \"x\\ny\" } ",
+        );
+        check(ColumnType::Json, Some(b"not json"), "\"not json\"");
+        check(ColumnType::Json, Some(b""), "\"\"");
+        check(
+            ColumnType::Json,
+            Some(b"1},{\"admin\":1"),
+            "\"1},{\\\"admin\\\":1\"",
+        );
+        check(ColumnType::Json, Some(&[b'"', 0xff, b'"']), "\"0x22FF22\"");
         let text = ColumnType::VarChar { length: 9 };
         check(text.clone(), Some(b""), "\"\"");
         check(

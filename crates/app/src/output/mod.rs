@@ -46,9 +46,8 @@ pub struct Layout {
 pub fn writer(layout: &Layout, columns: &[ColumnInfo]) -> Box<dyn ResultWriter> {
     let names = layout.names;
     match layout.format {
-        Format::Table | Format::Tsv if layout.vertical => {
-            Box::new(vertical::Vertical::new(columns, names))
-        }
+        // A statement that asks for it is shown so whatever the format is.
+        _ if layout.vertical => Box::new(vertical::Vertical::new(columns, names)),
         Format::Table => Box::new(table::Table::new(columns, names, layout.terminal)),
         Format::Tsv => Box::new(tsv::Tsv::new(columns, names)),
         Format::Csv => Box::new(csv::Csv::new(columns, names)),

@@ -2,6 +2,9 @@
 //!
 //! **Owns** which events are written and how. **Never** writes a statement's text or a password.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use mayfly_session::Engine;
 use mayfly_wire::{ConnectionError, Login, Peer};
 use tracing::field::{Field, Visit};
@@ -105,8 +108,26 @@ impl Visit for Fields {
     }
 }
 
-/// What the server is doing, for a client that asks to have it written: COM_DEBUG.
+/// How often clients can have the state written.
+const STATE_EVERY: Duration = Duration::from_secs(1);
+
+/// Whether enough time went by since the last time; `now` is the last time then.
+fn is_due(last: &Mutex<Option<Instant>>, now: Instant) -> bool {
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= STATE_EVERY);
+    if is_due {
+        *last = Some(now);
+    }
+    is_due
+}
+
+/// What the server is doing, for a client that asks to have it written: COM_DEBUG. Any client can
+/// ask, so requests that come too soon are left out.
 pub fn state(engine: &Engine) {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    if !is_due(&LAST, Instant::now()) {
+        return;
+    }
     let counters = engine.status();
     let moved = counters.iter().filter(|(_, value)| *value > 0);
     let moved: Vec<String> = moved
@@ -147,5 +168,20 @@ pub fn ended(peer: &Peer, login: Option<&Login>, error: &ConnectionError) {
             "refused connection"
         ),
         (None, _) => warn!(host, reason = %error, "connection without login"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_is_due_once_in_a_while() {
+        let last = Mutex::new(None);
+        let now = Instant::now();
+        assert!(is_due(&last, now));
+        assert!(!is_due(&last, now));
+        assert!(!is_due(&last, now + STATE_EVERY / 2));
+        assert!(is_due(&last, now + STATE_EVERY));
     }
 }

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use mayfly_session::{Endpoints, Engine, FileAccess, VERSION, shorten_slices};
@@ -63,6 +63,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 const TIDYING: Duration = Duration::from_secs(2);
 /// How long they may take to read that they are stopped.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long statements whose clients are gone may take to stop.
+const LEAVE: Duration = Duration::from_secs(2);
 /// Before the next client is taken in when the system has no descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -207,9 +209,21 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
         listening = sockets.describe(),
         "started"
     );
+    let engine = shared.engine.clone();
     let endpoint = Endpoint::new(MySqlServer(Arc::new(shared)), settings);
-    run(&Arc::new(endpoint), &sockets, threads)?;
+    let ended = run(&Arc::new(endpoint), &sockets, threads);
+    wait_for_statements(&engine);
+    ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for statements that were ended amid their work: they stop at their next step, and remove
+/// the files that they were writing.
+fn wait_for_statements(engine: &Engine) {
+    let started = Instant::now();
+    while engine.has_connections() && started.elapsed() < LEAVE {
+        thread::sleep(PAUSE);
+    }
 }
 
 fn option_of(directory: &Path) -> String {

@@ -96,18 +96,23 @@ impl DelimitedRows {
         self.is_end_ambiguous
     }
 
-    /// Appends a row.
-    pub(super) fn write_row(&self, out: &mut Vec<u8>, batch: &RecordBatch, row: usize) {
+    /// Appends a row; `cell` is memory to work in.
+    pub(super) fn write_row(
+        &self,
+        out: &mut Vec<u8>,
+        cell: &mut Vec<u8>,
+        batch: &RecordBatch,
+        row: usize,
+    ) {
         out.extend_from_slice(&self.line_start);
-        let mut cell = Vec::new();
         for (index, (array, column)) in batch.columns().iter().zip(&self.columns).enumerate() {
             if index > 0 {
                 out.extend_from_slice(&self.field_end);
             }
             cell.clear();
-            if render::write_cell(&mut cell, array, row, &column.column_type) {
+            if render::write_cell(cell, array, row, &column.column_type) {
                 let value = match column.is_text {
-                    true => self.set.encode(&cell),
+                    true => self.set.encode(cell),
                     false => Cow::Borrowed(cell.as_slice()),
                 };
                 self.write_value(out, &value, column);

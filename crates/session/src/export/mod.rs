@@ -74,6 +74,7 @@ impl Export {
                 told_by_name: None,
             },
             OutFileFormat::OfName => match named(path) {
+                None if is_compressed_parquet(path) => return Err(compressed_parquet()),
                 None => delimited(CharacterSet::default(), FileFormat::default()),
                 Some(kind) => {
                     let (format, told_by_name) = match kind {
@@ -104,8 +105,7 @@ impl Export {
             }
             Layout::Delimited(..) => Ok(()),
             Layout::Rows(RowFormat::Parquet(_)) if self.compression.is_compressed() => {
-                let what = "FORMAT PARQUET in a file that is compressed as a whole";
-                Err(errors::not_supported(what))
+                Err(compressed_parquet())
             }
             Layout::Rows(_) => sink::check(self.compression),
         }
@@ -180,9 +180,19 @@ impl Export {
         };
         let path = file.path().to_owned();
         let sink = Sink::new(file, self.compression, pool)?;
-        let writer = TextWriter::new(&path, sink, rows, has_header);
+        let writer = TextWriter::new(&path, sink, rows, has_header, pool);
         Ok(FileWriter::Text(Box::new(writer)))
     }
+}
+
+/// Whether a name is that of Parquet but for an ending of compressed files behind it.
+fn is_compressed_parquet(path: &str) -> bool {
+    let inner = path.rsplit_once('.').map(|(inner, _)| inner);
+    compression(path).is_compressed() && inner.and_then(named) == Some(FileKind::Parquet)
+}
+
+fn compressed_parquet() -> MySqlError {
+    errors::not_supported("Parquet in a file that is compressed as a whole")
 }
 
 /// A file that is being written. It goes if it is dropped before it is finished.

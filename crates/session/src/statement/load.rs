@@ -21,6 +21,7 @@ use arrow::array::{AsArray, RecordBatch};
 use datafusion::scalar::ScalarValue;
 use mayfly_exec::TimeSlice;
 use mayfly_records::{Delimited, Delimiters, Limits, Record, Step};
+use mayfly_sql::file_name::FileKind;
 use mayfly_sql::parse;
 use mayfly_sql::statement::{FileFormat, LoadData};
 use mayfly_table::{Table, Turn};
@@ -33,7 +34,7 @@ use super::Job;
 use super::write::Writer;
 use crate::client_files::ClientFile;
 use crate::errors;
-use crate::files::{RecordMemory, cannot_open, of_record};
+use crate::files::{RecordMemory, cannot_open, named, of_record};
 use crate::outcome::Outcome;
 use crate::spooled::{Spool, SpooledFile};
 
@@ -156,6 +157,9 @@ impl Job {
             Plan::new(&load, &table)?;
         }
         let mut source = self.source(&load, &table).await?;
+        if let Some(note) = note_of_name(&load) {
+            self.connection.warn(note);
+        }
         let (table, turns) = self.table_to_fill(&load.table).await?;
         let plan = Plan::new(&load, &table)?;
         let mut records = self.records(&load)?;
@@ -353,6 +357,35 @@ impl Job {
 /// are to take the places of others.
 fn ignores(load: &LoadData) -> bool {
     load.ignore || load.local && !load.replace
+}
+
+/// A note where the name of a file says a format, and the statement reads MySQL's text.
+///
+/// Tabs divide what is called TSV, too.
+fn note_of_name(load: &LoadData) -> Option<Warning> {
+    if load.format != FileFormat::default() {
+        return None;
+    }
+    let name = match named(&load.path)? {
+        FileKind::Tsv => return None,
+        FileKind::Csv => "CSV",
+        FileKind::Json => "JSON",
+        FileKind::Parquet => "Parquet",
+    };
+    let path = &load.path;
+    let mut text = format!("The file '{path}' is read as tab-separated text, not as {name}");
+    if name == "CSV" {
+        text.push_str("; FIELDS and LINES say how it is written");
+    }
+    // Only its client reads a file that a client has.
+    if !load.local {
+        let advice = format!("; INSERT ... SELECT * FROM '{path}' reads it as {name}");
+        text.push_str(&advice);
+    }
+    Some(Warning {
+        level: Level::Note,
+        error: MySqlError::with_message(ErrorCode::Unknown, text),
+    })
 }
 
 /// The terminator of lines as a statement has it.

@@ -38,6 +38,11 @@ fn json_valid(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
+/// Whether bytes are one value of JSON, as JSON_VALID has it, that is not nested too deep for it.
+pub fn is_json(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok() && check(text).is_ok()
+}
+
 /// Why a text is not taken.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {

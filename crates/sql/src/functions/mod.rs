@@ -61,6 +61,7 @@ pub use arithmetic::refusing_zero;
 pub use cast::{assignment, converted, rows_seen, see_again, shown_texts, skip_rows, zero};
 pub use define::raise;
 pub use information::random_uuid;
+pub use json::is_json;
 pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
