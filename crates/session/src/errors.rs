@@ -65,18 +65,6 @@ fn of_plan(error: &DataFusionError) -> MySqlError {
     from_text(error)
 }
 
-/// The error of a table that there is not; of a name that none can have, as MySQL asks first.
-pub(crate) fn no_such_table(database: &str, table: &str) -> MySqlError {
-    let is_none = |name: &str| name.is_empty() || name.ends_with(' ');
-    if is_none(database) {
-        MySqlError::new(ErrorCode::WrongDatabaseName, &[&database])
-    } else if is_none(table) {
-        MySqlError::new(ErrorCode::WrongTableName, &[&table])
-    } else {
-        MySqlError::new(ErrorCode::NoSuchTable, &[&database, &table])
-    }
-}
-
 /// The error of a table.
 pub(crate) fn from_table(error: &mayfly_table::Error) -> MySqlError {
     use mayfly_table::Error as Table;
@@ -84,7 +72,7 @@ pub(crate) fn from_table(error: &mayfly_table::Error) -> MySqlError {
         Table::Space(error) => from_space(error),
         Table::NullValue { column } => MySqlError::new(ErrorCode::ColumnNull, &[column]),
         Table::TableExists { table } => MySqlError::new(ErrorCode::TableExists, &[table]),
-        Table::UnknownTable { database, table } => no_such_table(database, table),
+        Table::UnknownTable { database, table } => MySqlError::no_such_table(database, table),
         Table::DatabaseExists { database } => {
             MySqlError::new(ErrorCode::DatabaseExists, &[database])
         }

@@ -88,7 +88,7 @@ impl Planner<'_> {
         if rewritten.has_set_operations {
             plan = except::number_rows(union::flatten(plan)?)?;
         }
-        let labels = rewritten.labels.of(plan.schema());
+        let labels = rewritten.labels.of(&plan, self.bindings);
         let origins = Origins::of_plan(&plan);
         Ok(Planned {
             plan,
@@ -165,8 +165,7 @@ impl ContextProvider for Planner<'_> {
                     .map(str::to_owned)
                     .or_else(|| self.bindings.database.clone())
                     .unwrap_or_default();
-                let code = ErrorCode::NoSuchTable;
-                Err(raise(MySqlError::new(code, &[&database, &name.table()])))
+                Err(raise(MySqlError::no_such_table(&database, name.table())))
             }
         }
     }

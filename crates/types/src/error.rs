@@ -19,6 +19,19 @@ pub struct MySqlError {
 }
 
 impl MySqlError {
+    /// The error of a table that there is not; of a name that none can have (1102, 1103), as MySQL
+    /// asks first.
+    pub fn no_such_table(database: &str, table: &str) -> Self {
+        let is_none = |name: &str| name.is_empty() || name.ends_with(' ');
+        if is_none(database) {
+            MySqlError::new(ErrorCode::WrongDatabaseName, &[&database])
+        } else if is_none(table) {
+            MySqlError::new(ErrorCode::WrongTableName, &[&table])
+        } else {
+            MySqlError::new(ErrorCode::NoSuchTable, &[&database, &table])
+        }
+    }
+
     /// The error `code` with the placeholders of its text replaced by `arguments`, in order.
     pub fn new(code: ErrorCode, arguments: &[&dyn fmt::Display]) -> Self {
         let mut message = String::with_capacity(64);

@@ -44,6 +44,22 @@ fn columns_of_one_name_are_all_called_by_it() {
     );
 }
 
+#[test]
+fn stars_spell_names_as_their_tables_do() {
+    check(
+        &[],
+        "CREATE TABLE a (Id INT, x INT); CREATE TABLE b (ID INT, X INT);
+         INSERT INTO a VALUES (1, 2); INSERT INTO b VALUES (1, 3);
+         SELECT b.*, 1 AS q, a.* FROM a JOIN b ON a.id = b.id;
+         SELECT * FROM b WHERE id IN (SELECT id FROM a);
+         SELECT * FROM b UNION SELECT * FROM a ORDER BY 1, 2;
+         SELECT q.* FROM (SELECT * FROM b) q, a;
+         CREATE TABLE c AS SELECT b.*, a.x AS yy FROM a JOIN b ON a.id = b.id; SELECT * FROM c;",
+        "ID\tX\tq\tId\tx\n1\t3\t1\t1\t2\nID\tX\n1\t3\nID\tX\n1\t2\n1\t3\n\
+         ID\tX\n1\t3\nID\tX\tyy\n1\t3\t2\n",
+    );
+}
+
 /// As MariaDB 10.11 calls them.
 #[test]
 fn columns_of_merged_tables_are_called_as_those_call_them() {

@@ -459,7 +459,7 @@ impl Job {
             .resolve(&shared.dictionary, &database, &name.table)
             .map_err(|error| match error {
                 mayfly_table::Error::UnknownDatabase { .. } => {
-                    errors::no_such_table(&database, &name.table)
+                    MySqlError::no_such_table(&database, &name.table)
                 }
                 error => errors::from_table(&error),
             })

@@ -5,12 +5,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use datafusion::common::DFSchema;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, TableAlias, TableFactor, Value,
 };
 
+use super::declared_names::declared;
 use super::expression::call;
 use super::grouping::relations;
 use super::merged;
@@ -47,51 +48,38 @@ impl Labels {
     }
 
     /// One label for each field of the plan's schema.
-    pub(crate) fn of(&self, schema: &DFSchema) -> Vec<String> {
-        let names: Vec<String> = schema
-            .fields()
-            .iter()
-            .map(|field| self.spell(field.name()))
-            .collect();
-        let wildcards = self
-            .items
-            .iter()
-            .filter(|item| **item == Item::Wildcard)
-            .count();
-        let others = self.items.len() - wildcards;
-        let mut result = names.clone();
-        match wildcards {
-            0 if others == names.len() => {
-                for (label, item) in result.iter_mut().zip(&self.items) {
-                    if let Item::Label(text) = item {
-                        label.clone_from(text);
-                    }
-                }
+    pub(crate) fn of(&self, plan: &LogicalPlan, bindings: &Bindings) -> Vec<String> {
+        let fields = plan.schema().fields();
+        let labels = self.items.iter().map(|item| match item {
+            Item::Label(text) => Some(text.clone()),
+            Item::Wildcard => None,
+        });
+        let without_wildcards: Option<Vec<String>> = labels.collect();
+        let has_wildcards = without_wildcards.is_none();
+        if let Some(labels) = without_wildcards.filter(|labels| labels.len() == fields.len()) {
+            return labels;
+        }
+        let names = { fields.iter().enumerate() }.map(|(place, field)| {
+            match declared(plan, place, bindings) {
+                Some(name) => name.to_owned(),
+                None => self.spell(field.name()),
             }
-            0 => {}
-            _ => {
-                let before = self
-                    .items
-                    .iter()
-                    .take_while(|i| **i != Item::Wildcard)
-                    .count();
-                let after = self
-                    .items
-                    .iter()
-                    .rev()
-                    .take_while(|i| **i != Item::Wildcard)
-                    .count();
-                let first = self.items.iter().take(before).enumerate();
-                let start = names.len().saturating_sub(after);
-                let last = self.items[self.items.len() - after..]
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| (start + index, item));
-                for (index, item) in first.chain(last) {
-                    if let (Item::Label(text), Some(label)) = (item, result.get_mut(index)) {
-                        label.clone_from(text);
-                    }
-                }
+        });
+        let mut result: Vec<String> = names.collect();
+        if !has_wildcards {
+            return result;
+        }
+        // The places of what stands before the first wildcard and behind the last are known.
+        let is_label = |item: &&Item| **item != Item::Wildcard;
+        let before = self.items.iter().take_while(is_label).count();
+        let after = self.items.iter().rev().take_while(is_label).count();
+        let first = self.items.iter().take(before).enumerate();
+        let start = result.len().saturating_sub(after);
+        let last = self.items[self.items.len() - after..].iter().enumerate();
+        let last = last.map(|(index, item)| (start + index, item));
+        for (index, item) in first.chain(last) {
+            if let (Item::Label(text), Some(label)) = (item, result.get_mut(index)) {
+                label.clone_from(text);
             }
         }
         result
@@ -107,7 +95,13 @@ impl Labels {
 /// The declared spellings of all columns that the statement can see.
 pub(super) fn spellings(bindings: &Bindings) -> HashMap<String, String> {
     let mut spellings = HashMap::new();
-    for table in bindings.tables.values().chain(bindings.files.values()) {
+    // Of two spellings it is always the same one.
+    let mut tables: Vec<_> = bindings.tables.iter().collect();
+    tables.sort_unstable_by_key(|(name, _)| *name);
+    let mut files: Vec<_> = bindings.files.iter().collect();
+    files.sort_unstable_by_key(|(path, _)| *path);
+    let tables = tables.into_iter().map(|(_, table)| table);
+    for table in tables.chain(files.into_iter().map(|(_, file)| file)) {
         for column in &table.columns {
             remember(&mut spellings, column);
         }

@@ -7,6 +7,7 @@
 mod chain;
 pub(crate) mod common_columns;
 mod ctes;
+mod declared_names;
 pub(crate) mod expression;
 mod grouping;
 pub(crate) mod invisible;

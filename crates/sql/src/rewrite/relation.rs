@@ -130,7 +130,7 @@ pub(super) fn name_stars(select: &mut Select, bindings: &Bindings) {
     }
 }
 
-pub(super) fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {
+pub(crate) fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {
     let TableFactor::Table { name, .. } = factor else {
         return false;
     };

@@ -201,8 +201,9 @@ pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape_char,
         case_insensitive,
     } = like;
-    let is_plain = escape_char.is_none_or(|escape| escape == '\\');
-    let (expr, pattern) = match is_plain && is_caseless(&expr, [pattern.as_ref()], schema)? {
+    // A pattern in lower case escapes the same, unless it escapes with a letter.
+    let has_no_case = escape_char.is_none_or(|escape| !escape.is_alphabetic());
+    let (expr, pattern) = match has_no_case && is_caseless(&expr, [pattern.as_ref()], schema)? {
         true => [expr, pattern]
             .map(|part| Box::new(without_case(*part)))
             .into(),

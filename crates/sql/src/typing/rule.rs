@@ -3,9 +3,10 @@
 //! It runs before the stock coercion, bottom-up over plan and expressions, and is idempotent:
 //! what it leaves needs nothing more. Names of columns stay what they were.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -166,8 +167,7 @@ fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// MIN and MAX have the MySQL type of their argument, which the engine forgets, and SUM has the
-/// digits of a DOUBLE. Without groups there is no temporary table, and MySQL has ENUM and SET as
-/// texts only.
+/// digits of a DOUBLE.
 fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Result<Expr> {
     let (inner, name) = match &expr {
         Expr::Alias(alias) if alias.metadata.is_none() => (alias.expr.as_ref(), alias.name.clone()),
@@ -188,19 +188,10 @@ fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Res
     if !keeps {
         return Ok(expr);
     }
-    let mut of: std::collections::HashMap<String, String> = field
-        .metadata()
-        .iter()
-        .filter(|(key, _)| *key == TYPE_KEY || *key == COLLATION_KEY)
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    if of.is_empty() {
+    let Some(metadata) = metadata_of_value(&field, is_grouped) else {
         return Ok(expr);
-    }
-    if let Some(list) = listed::list_of_field(&field).filter(|_| !is_grouped) {
-        of.insert(TYPE_KEY.to_owned(), text_type(&list).to_string());
-    }
-    let metadata = Some(FieldMetadata::from(of));
+    };
+    let metadata = Some(metadata);
     let inner = inner.clone();
     Ok(Expr::Alias(Alias {
         expr: Box::new(inner),
@@ -208,6 +199,24 @@ fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Res
         name,
         metadata,
     }))
+}
+
+/// What says the MySQL type of a value that was taken from a field; `None` for a field that is not
+/// declared. Without groups there is no temporary table, and MySQL has ENUM and SET as texts only.
+pub(super) fn metadata_of_value(field: &Field, is_grouped: bool) -> Option<FieldMetadata> {
+    let mut of: HashMap<String, String> = field
+        .metadata()
+        .iter()
+        .filter(|(key, _)| *key == TYPE_KEY || *key == COLLATION_KEY)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if of.is_empty() {
+        return None;
+    }
+    if let Some(list) = listed::list_of_field(field).filter(|_| !is_grouped) {
+        of.insert(TYPE_KEY.to_owned(), text_type(&list).to_string());
+    }
+    Some(FieldMetadata::from(of))
 }
 
 /// One expression, whose parts are done.

@@ -7,8 +7,10 @@
 //!   of the outer query, and takes them for the same one when both tables have the same name.
 //! - A value of a subquery without rows is NULL, whatever its column says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -19,14 +21,17 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::utils::find_out_reference_exprs;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery, lit,
+    Expr, ExprSchemable, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Sort, Subquery,
+    lit,
 };
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::compare::{comparable, compare, truth};
-use super::joined::inlined;
-use super::partners::is_correlated;
+use super::joined::{inlined, replaced};
+use super::nameless::field_of;
+use super::partners::{has_subquery, is_correlated};
+use super::rule::{case_of, metadata_of_value};
 use super::{listed, quantified};
 use crate::functions::listed::as_text;
 use crate::functions::{any_value, raise, single};
@@ -55,27 +60,43 @@ pub(super) fn value(subquery: Subquery) -> Result<Expr> {
             .build()?;
         return Ok(Expr::ScalarSubquery(with_plan(subquery, plan)));
     }
-    if is_aggregated(plan) {
-        return Ok(Expr::ScalarSubquery(subquery));
-    }
     if let Some(row) = row_of_aggregate(plan)? {
         return Ok(Expr::ScalarSubquery(with_plan(subquery, row)));
+    }
+    if is_aggregated(plan) {
+        // Its row may be missing, whatever its column says.
+        let is_nullable = field.is_nullable();
+        let value = Expr::ScalarSubquery(subquery);
+        return Ok(match is_nullable {
+            true => value,
+            false => single::nullable().call(vec![value]),
+        });
     }
     if let Some(plan) = first_row(plan, value_of)? {
         return Ok(Expr::ScalarSubquery(with_plan(subquery, plan)));
     }
     let column = value_of(Expr::Column(plan.schema().columns()[0].clone()));
-    let found = any_value::any_value().call(vec![column]).alias("value");
+    let metadata = shown_type(&column, plan.schema())?;
+    let found = { any_value::any_value() }
+        .call(vec![column])
+        .alias_with_metadata(VALUE, metadata);
     let plan = LogicalPlanBuilder::from(plan.as_ref().clone())
-        .aggregate(Vec::<Expr>::new(), vec![found, rows().alias("rows")])?
+        .aggregate(Vec::<Expr>::new(), vec![found, rows().alias(ROWS)])?
         .project(vec![
             single::pair()
-                .call(vec![named("value"), named("rows")])
-                .alias("pair"),
+                .call(vec![named(VALUE), named(ROWS)])
+                .alias(PAIR),
         ])?
         .build()?;
     let pair = Expr::ScalarSubquery(with_plan(subquery, plan));
     Ok(single::single().call(vec![pair]))
+}
+
+/// What says the MySQL type of a value, which the engine may forget; BIT is a number as a value.
+fn shown_type(value: &Expr, schema: &DFSchema) -> Result<Option<FieldMetadata>> {
+    let field = field_of(value, schema)?;
+    let is_bit = matches!(ColumnType::from_arrow(&field), ColumnType::Bit { .. });
+    Ok(metadata_of_value(&field, false).filter(|_| !is_bit))
 }
 
 /// Whether a column may be NULL whatever the optimizer makes of its plan: it is one of a table, or
@@ -118,10 +139,12 @@ fn rows() -> Expr {
     count_udaf().call(vec![lit(1_i64)])
 }
 
-/// Whether a plan has one row because it aggregates without groups.
+/// Whether a plan has at most one row because it aggregates without groups.
 fn is_aggregated(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Aggregate(aggregate) => !aggregate.aggr_expr.is_empty(),
+        LogicalPlan::Aggregate(aggregate) => {
+            !aggregate.aggr_expr.is_empty() && aggregate.group_expr.is_empty()
+        }
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) => {
             plan.inputs().into_iter().all(is_aggregated)
         }
@@ -131,22 +154,67 @@ fn is_aggregated(plan: &LogicalPlan) -> bool {
 }
 
 /// The one row of an aggregate without groups, without the order and the limit that leave it as it
-/// is; `None` for any other plan.
+/// is; its value is NULL if HAVING does not let it pass. `None` for any other plan.
 fn row_of_aggregate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            let Some(input) = row_of_aggregate(&projection.input)? else {
-                return Ok(None);
-            };
-            let plan = LogicalPlanBuilder::from(input).project(projection.expr.clone())?;
-            plan.build().map(Some)
-        }
-        LogicalPlan::Sort(sort) => row_of_aggregate(&sort.input),
-        LogicalPlan::Limit(limit) if first_rows(limit).is_some_and(|rows| rows > 0) => {
-            row_of_aggregate(&limit.input)
-        }
-        plan => Ok(is_aggregated(plan).then(|| plan.clone())),
+    let mut value = Expr::Column(plan.schema().columns()[0].clone());
+    let mut conditions = Vec::new();
+    let mut row = plan;
+    loop {
+        row = match row {
+            LogicalPlan::Aggregate(_) | LogicalPlan::EmptyRelation(_) => break,
+            LogicalPlan::Projection(projection) => {
+                for expr in conditions.iter_mut().chain([&mut value]) {
+                    let Some(inner) = inlined(expr.clone(), projection) else {
+                        return Ok(None);
+                    };
+                    *expr = inner;
+                }
+                projection.input.as_ref()
+            }
+            LogicalPlan::SubqueryAlias(alias) => {
+                let outside = alias.schema.columns().into_iter();
+                let inside = alias.input.schema().columns().into_iter();
+                let meaning: HashMap<Column, Expr> =
+                    outside.zip(inside.map(Expr::Column)).collect();
+                for expr in conditions.iter_mut().chain([&mut value]) {
+                    *expr = replaced(expr.clone(), &meaning)?;
+                }
+                alias.input.as_ref()
+            }
+            LogicalPlan::Sort(sort) => sort.input.as_ref(),
+            LogicalPlan::Limit(limit) if first_rows(limit).is_some_and(|rows| rows > 0) => {
+                limit.input.as_ref()
+            }
+            // What stands in a select list can neither name outer columns nor be a test.
+            LogicalPlan::Filter(Filter {
+                predicate, input, ..
+            }) if !predicate.contains_outer() && !has_subquery(predicate)? => {
+                conditions.push(predicate.clone());
+                input.as_ref()
+            }
+            _ => return Ok(None),
+        };
     }
+    if !is_aggregated(row) {
+        return Ok(None);
+    }
+    if conditions.is_empty() && is_aggregated(plan) {
+        return Ok(Some(plan.clone()));
+    }
+    // A value that varies would not be the one that has passed.
+    let is_varying = conditions.iter().any(Expr::is_volatile);
+    if let Some(condition) = conditions.into_iter().reduce(Expr::and) {
+        if is_varying || !matches!(row, LogicalPlan::Aggregate(_)) {
+            return Ok(None);
+        }
+        let branch = (Box::new(condition), Box::new(value));
+        value = case_of(Case::new(None, vec![branch], None), row.schema())?;
+    }
+    let metadata = metadata_of_value(plan.schema().field(0), false);
+    LogicalPlanBuilder::from(row.clone())
+        .project(vec![value.alias_with_metadata(VALUE, metadata)])?
+        .build()
+        .map(Some)
 }
 
 /// How many rows a limit takes from the first one on.
@@ -178,7 +246,11 @@ fn first_row(
         Some((value, LogicalPlan::Sort(Sort { expr, input, .. }))) => (value, expr.clone(), input),
         _ => (value, Vec::new(), &limit.input),
     };
+    let Some(order) = order_of_values(order, input)? else {
+        return Ok(None);
+    };
     let value = value_of(value);
+    let metadata = shown_type(&value, input.schema())?;
     let first = if order.is_empty() {
         any_value::any_value().call(vec![value])
     } else {
@@ -193,9 +265,37 @@ fn first_row(
         ))
     };
     let plan = LogicalPlanBuilder::from(input.clone())
-        .aggregate(Vec::<Expr>::new(), vec![first.alias("value")])?
+        .aggregate(
+            Vec::<Expr>::new(),
+            vec![first.alias_with_metadata(VALUE, metadata)],
+        )?
         .build()?;
     Ok(Some(plan))
+}
+
+/// An order without the keys that say nothing more: those that came before, and those that are the
+/// same for all rows of a value. The engine counts such keys wrongly. `None` if another one names
+/// an outer column, which an aggregate may not.
+fn order_of_values(order: Vec<SortExpr>, input: &LogicalPlan) -> Result<Option<Vec<SortExpr>>> {
+    let mut seen: Vec<Expr> = Vec::new();
+    let mut kept = Vec::with_capacity(order.len());
+    for key in order {
+        let meant = match below_projections(key.expr.clone(), input) {
+            Some((meant, _)) => meant,
+            None => key.expr.clone(),
+        };
+        let is_same = !meant.any_column_refs() && !meant.is_volatile() && !has_subquery(&meant)?;
+        // Nor may a projection below, which computes it.
+        if meant.contains_outer() && !(is_same && key.expr == meant) {
+            return Ok(None);
+        }
+        if is_same || seen.contains(&meant) {
+            continue;
+        }
+        seen.push(meant);
+        kept.push(key);
+    }
+    Ok(Some(kept))
 }
 
 /// A value over the plan below projections, and that plan; `None` if they cannot be told.
@@ -213,6 +313,10 @@ fn apart(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 const APART: &str = "mayfly subquery";
+/// The value of a subquery, the number of its rows, and both: no column of a table has such a name.
+const VALUE: &str = "mayfly found";
+const ROWS: &str = "mayfly rows";
+const PAIR: &str = "mayfly pair";
 /// The column of a subquery that is compared with values of another type.
 pub(super) const COMPARED: &str = "mayfly compared";
 
@@ -332,7 +436,7 @@ pub(super) fn count_of(
         plan = plan.filter(filter)?;
     }
     let plan = plan
-        .aggregate(Vec::<Expr>::new(), vec![rows().alias("rows")])?
+        .aggregate(Vec::<Expr>::new(), vec![rows().alias(ROWS)])?
         .build()?;
     Ok(Expr::ScalarSubquery(Subquery {
         subquery: Arc::new(plan),

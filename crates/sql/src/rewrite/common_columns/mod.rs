@@ -399,10 +399,7 @@ impl<'a> Writer<'a> {
         };
         Ok(match bound {
             Some(bound) => Joined::table(called, columns_of(bound)),
-            None => {
-                let code = ErrorCode::NoSuchTable;
-                Joined::unknown(MySqlError::new(code, &[&database, &table.table]))
-            }
+            None => Joined::unknown(MySqlError::no_such_table(&database, &table.table)),
         })
     }
 }

@@ -1,0 +1,91 @@
+//! How the columns of a plan are declared in the tables that they come from.
+//!
+//! Names are planned in lower case, and two tables may spell one name differently: `SELECT * FROM a
+//! JOIN b` shows each column as its own table has it. Looks at plans as they come from the planner.
+
+use datafusion::common::TableReference;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use crate::bindings::{Bindings, FILES};
+use crate::functions::any_value;
+
+/// The spelling of the column at a place; `None` if it is no column of a table, or has another
+/// name there.
+pub(super) fn declared<'a>(
+    plan: &LogicalPlan,
+    place: usize,
+    bindings: &'a Bindings,
+) -> Option<&'a str> {
+    let name = plan.schema().field(place).name();
+    let (mut plan, mut place) = (plan, place);
+    loop {
+        (plan, place) = match plan {
+            LogicalPlan::TableScan(scan) => {
+                let place = match &scan.projection {
+                    Some(places) => *places.get(place)?,
+                    None => place,
+                };
+                let column = columns_of(&scan.table_name, bindings)?.get(place)?;
+                return (column.to_lowercase() == *name).then_some(column);
+            }
+            LogicalPlan::Projection(projection) => {
+                below(projection.expr.get(place)?, &projection.input)?
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                if let [Expr::GroupingSet(_)] = aggregate.group_expr.as_slice() {
+                    return None;
+                }
+                let mut exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
+                below(exprs.nth(place)?, &aggregate.input)?
+            }
+            LogicalPlan::Window(window) => {
+                let is_handed_on = place < window.input.schema().fields().len();
+                (is_handed_on.then_some(window.input.as_ref())?, place)
+            }
+            LogicalPlan::Join(join) => match place.checked_sub(join.left.schema().fields().len()) {
+                None => (join.left.as_ref(), place),
+                Some(place) => (join.right.as_ref(), place),
+            },
+            // The first SELECT names the columns.
+            LogicalPlan::Union(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Repartition(_) => (plan.inputs().into_iter().next()?, place),
+            _ => return None,
+        };
+    }
+}
+
+/// The column of a plan that an expression over it hands on.
+fn below<'a>(mut expr: &Expr, input: &'a LogicalPlan) -> Option<(&'a LogicalPlan, usize)> {
+    loop {
+        expr = match expr {
+            Expr::Alias(alias) => &alias.expr,
+            // What depends on the groups.
+            Expr::AggregateFunction(call) if call.func.name() == any_value::NAME => {
+                call.params.args.first()?
+            }
+            Expr::Column(column) => {
+                return Some((input, input.schema().maybe_index_of_column(column)?));
+            }
+            _ => return None,
+        };
+    }
+}
+
+/// The columns of a table as they were declared.
+fn columns_of<'a>(table: &TableReference, bindings: &'a Bindings) -> Option<&'a [String]> {
+    let bound = match table.schema() {
+        Some(FILES) => bindings.files.get(table.table())?,
+        database => {
+            let database = database.map(str::to_owned);
+            let database = database.or_else(|| bindings.database.clone())?;
+            let name = (database, table.table().to_owned());
+            bindings.tables.get(&name)?
+        }
+    };
+    Some(&bound.columns)
+}
