@@ -3,7 +3,7 @@
 
 use mayfly_session::Session;
 
-use crate::engine::{NUMBERS, check_nothing_left, make_digits, open, rows};
+use crate::engine::{NUMBERS, check_nothing_left, make_digits, open, rows, run};
 
 /// The document of a statement, which has to be JSON.
 async fn document(session: &mut Session, sql: &str) -> String {
@@ -130,6 +130,13 @@ async fn documents_have_the_shape_of_mysql() {
     ];
     check(&union, &expected);
 
+    let empty = document(&mut session, "SELECT * FROM t WHERE 1 = 0 ORDER BY k").await;
+    check(
+        &empty,
+        &["\"select_id\": 1", "\"message\": \"Impossible WHERE\""],
+    );
+    assert!(!empty.contains("ordering_operation"), "{empty}");
+
     let recursive = "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) \
                      SELECT x.i FROM r x JOIN r y ON x.i = y.i";
     let recursive = document(&mut session, recursive).await;
@@ -225,4 +232,20 @@ async fn a_statement_that_spills_says_what_would_have_sufficed() {
     assert!(statement.starts_with("Statement: time="), "{statement}");
     drop(session);
     check_nothing_left(&engine, "EXPLAIN ANALYZE").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_analyze_ends_when_its_time_is_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(16 << 20, directory.path());
+    let mut session = engine.connect();
+    make_digits(&mut session).await;
+    rows(&mut session, "SET max_execution_time = 100").await;
+    let sql = "EXPLAIN ANALYZE SELECT SUM(a.d + b.d * c.d > d.d + e.d - f.d + g.d + h.d + i.d) \
+               FROM digits a, digits b, digits c, digits d, digits e, digits f, digits g, \
+               digits h, digits i";
+    let error = run(&mut session, sql).await.unwrap_err();
+    assert_eq!(error.code, 3024, "{error}");
+    drop(session);
+    check_nothing_left(&engine, "EXPLAIN ANALYZE that ran out of time").await;
 }

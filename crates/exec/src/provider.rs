@@ -394,7 +394,7 @@ impl TableScan {
     }
 
     /// Bytes of the pages that are read, about.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.source
             .row_bytes()
             .saturating_mul(self.row_count() as u64)

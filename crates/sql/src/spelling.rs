@@ -43,17 +43,18 @@ fn respelled(error: &MySqlError, text: &str) -> Option<String> {
 
 /// Where in its message an error has the name.
 fn name(error: &MySqlError) -> Option<Range<usize>> {
-    let end_of = if error.is(ErrorCode::NoSuchFunction) {
+    let (start_of, ends_of): (char, &[&str]) = if error.is(ErrorCode::NoSuchFunction) {
         // FUNCTION test.f does not exist
-        ' '
+        (' ', &[" does not exist", " "])
     } else if NAMING.iter().any(|code| error.is(*code)) {
-        '\''
+        // Names can have quotes of their own.
+        ('\'', &["' in ", "'"])
     } else {
         return None;
     };
-    let (before, rest) = error.message.split_once(end_of)?;
-    let (name, _) = rest.split_once(end_of)?;
-    let start = before.len().checked_add(end_of.len_utf8())?;
+    let (before, rest) = error.message.split_once(start_of)?;
+    let (name, _) = ends_of.iter().find_map(|end| rest.rsplit_once(*end))?;
+    let start = before.len().checked_add(start_of.len_utf8())?;
     Some(start..start.checked_add(name.len())?)
 }
 
@@ -96,6 +97,8 @@ mod tests {
         };
         let column = ErrorCode::UnknownColumn;
         check(column, "nosuch", "SELECT NoSuch FROM t", "NoSuch");
+        check(column, "q'y", "SELECT `Q'Y` FROM t", "Q'Y");
+        check(ErrorCode::UnknownTable, "q'y", "DROP TABLE `Q'Y`", "Q'Y");
         check(column, "a.nosuch", "SELECT A.`NoSuch` FROM t A", "A.NoSuch");
         // Both are written: nobody knows which one is meant.
         check(column, "a", "SELECT A, a FROM t", "a");

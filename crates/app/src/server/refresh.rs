@@ -26,6 +26,10 @@ pub fn statements(what: Refresh) -> Vec<String> {
     ];
     let alone = alone.iter().filter(|(flag, _)| what.contains(*flag));
     statements.extend(alone.map(|(_, statement)| (*statement).to_owned()));
+    if statements.is_empty() {
+        // Whatever it names, the command ends a transaction.
+        statements.push("COMMIT AND NO CHAIN NO RELEASE".to_owned());
+    }
     statements
 }
 
@@ -36,7 +40,7 @@ mod tests {
     #[test]
     fn flags_become_statements() {
         for (bits, expected) in [
-            (0x00, &[][..]),
+            (0x00, &["COMMIT AND NO CHAIN NO RELEASE"][..]),
             (0x01, &["FLUSH PRIVILEGES"]),
             (0x04, &["FLUSH TABLES"]),
             (0x12, &["FLUSH LOGS, STATUS"]),

@@ -129,7 +129,7 @@ impl Builder {
             admission = side.admit().map_err(rows_error)?;
             right = Some(partner()?);
         }
-        self.counts.partitions_on_disk.add(absent.len());
+        self.counts.partitions_deferred.add(absent.len());
         let is_late = !absent.is_empty();
         // Rows that must come in order are sorted from the first one on or not at all.
         let may_give_up = right.is_some();

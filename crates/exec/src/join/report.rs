@@ -13,7 +13,7 @@ pub(super) const NAMES: [&str; 10] = [
     "stock_joins",
     "build_rows",
     "probe_rows",
-    "partitions_on_disk",
+    "partitions_deferred",
     "tables_given_up",
     "rows_dropped",
     "chunks",
@@ -29,8 +29,9 @@ pub(super) struct Counts {
     pub(super) stock_joins: Count,
     pub(super) build_rows: Count,
     pub(super) probe_rows: Count,
-    /// Partitions of the left side that had no room in memory.
-    pub(super) partitions_on_disk: Count,
+    /// Partitions of the left side that are joined behind the others: there was no memory for their
+    /// tables. Their rows may have stayed in memory all the same.
+    pub(super) partitions_deferred: Count,
     /// Tables that were given up while the right side went by; they are counted above as well.
     tables_given_up: Count,
     /// Rows of the right side that a filter over the keys of the left side kept out of pages.
@@ -51,7 +52,7 @@ impl Counts {
             stock_joins,
             build_rows,
             probe_rows,
-            partitions_on_disk,
+            partitions_deferred,
             tables_given_up,
             rows_dropped,
             chunks,
@@ -63,7 +64,7 @@ impl Counts {
             stock_joins,
             build_rows,
             probe_rows,
-            partitions_on_disk,
+            partitions_deferred,
             tables_given_up,
             rows_dropped,
             chunks,
@@ -77,7 +78,7 @@ impl Counts {
     /// A table was given up.
     pub(super) fn given_up(&self) {
         self.tables_given_up.add(1);
-        self.partitions_on_disk.add(1);
+        self.partitions_deferred.add(1);
     }
 }
 
@@ -95,12 +96,14 @@ impl Drop for Usage {
         let counts = &self.counts;
         counts.bytes_written.add(counters.bytes_written as usize);
         counts.bytes_read.add(counters.bytes_read as usize);
-        // A join whose rows stay in memory is no more a temporary table than a join buffer is.
-        if counts.partitions_on_disk.value() == 0 {
+        // A join whose rows stay in memory is no more a temporary table than a join buffer is. But
+        // pages can go to disk and come back while every partition gets its table.
+        let is_deferred = counts.partitions_deferred.value() > 0;
+        if !is_deferred && counters.evictions == 0 {
             return;
         }
         let rows = counts.build_rows.value() as u64;
-        let passes = 2 + counts.splits.value().min(1) as u64;
+        let passes = 1 + u64::from(is_deferred) + counts.splits.value().min(1) as u64;
         let table = TempTable::of(self.id, Why::Join, &self.account, rows, passes);
         self.context.report.add(table);
     }

@@ -1,5 +1,6 @@
 //! Queries: plan, run, send.
 
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -268,6 +269,9 @@ impl Job {
         {
             return unknown_column(query, &name);
         }
+        if error.is(ErrorCode::NotInDistinct) {
+            return first_not_selected(error, query);
+        }
         in_database(error, bindings)
     }
 
@@ -409,6 +413,50 @@ impl Job {
         }
         concat_batches(&ready.plan.schema(), &batches)
             .map_err(|error| errors::from_plan(&error.into()))
+    }
+}
+
+/// The error of a DISTINCT in the order of columns that are not selected, with the first of them:
+/// the planner writes their names without anything between them.
+fn first_not_selected(error: MySqlError, query: &ast::Query) -> MySqlError {
+    let list = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
+        Some(ast::OrderByKind::Expressions(list)) => list.as_slice(),
+        _ => &[],
+    };
+    let (_, rest) = error.message.split_once("column '").unwrap_or_default();
+    let (all, _) = rest.rsplit_once("' which is not").unwrap_or_default();
+    let lower = all.to_lowercase();
+    let mut found: Option<(Range<usize>, usize)> = None;
+    for (index, by) in list.iter().enumerate() {
+        let _ = ast::visit_expressions(&by.expr, |expr| {
+            let name = match expr {
+                ast::Expr::Identifier(name) => Some(name),
+                ast::Expr::CompoundIdentifier(names) => names.last(),
+                _ => None,
+            };
+            let name = name.map_or(String::new(), |name| name.value.to_lowercase());
+            let mut places = lower.match_indices(&name).map(|(place, _)| place);
+            let is_whole = |place: &usize| *place == 0 || lower[..*place].ends_with('.');
+            if let Some(place) = places.find(is_whole).filter(|_| !name.is_empty()) {
+                let range = place..place + name.len();
+                // Of two that begin in one place, the longer name is there.
+                let is_before = found
+                    .as_ref()
+                    .is_none_or(|(other, _)| (range.start, other.end) < (other.start, range.end));
+                if is_before {
+                    found = Some((range, index + 1));
+                }
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    match found.and_then(|(range, number)| Some((all.get(..range.end)?, number))) {
+        Some((column, number)) => {
+            let arguments: [&dyn std::fmt::Display; 4] =
+                [&number, &"ORDER BY clause", &column, &"DISTINCT"];
+            MySqlError::new(ErrorCode::NotInDistinct, &arguments)
+        }
+        None => error,
     }
 }
 

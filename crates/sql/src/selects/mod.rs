@@ -43,10 +43,23 @@ pub struct Block {
     pub is_distinct: bool,
     /// Whether it has an ORDER BY that is not that of a set operation.
     pub is_ordered: bool,
+    /// What can keep out all of its rows.
+    pub exclusion: Option<Exclusion>,
     /// Its windows.
     pub windows: Vec<Window>,
     /// Its subqueries that are SELECTs of their own, in the order of the text.
     pub subqueries: Vec<Subquery>,
+}
+
+/// What can keep all rows out of a SELECT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// WHERE, or ON of a join.
+    Condition,
+    /// HAVING.
+    Having,
+    /// LIMIT 0, which does so in any case.
+    ZeroLimit,
 }
 
 /// A window of a SELECT.

@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Distinct, Expr, GroupByExpr, JoinConstraint, Query, Select, SelectItem,
-    SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator,
+    BinaryOperator, Distinct, Expr, GroupByExpr, JoinConstraint, LimitClause, Query, Select,
+    SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator,
+    Value,
 };
 
 use super::found::Found;
-use super::{Block, Clause, Kind, Part, Selects, SetResult, Subquery, Window};
+use super::{Block, Clause, Exclusion, Kind, Part, Selects, SetResult, Subquery, Window};
 use crate::bindings::Bindings;
 use crate::from_list::{constraint, tables};
 use crate::inner_name;
 use crate::references::table_name;
-use crate::rewrite::relation::table_as_select;
+use crate::rewrite::relation::{is_dual, table_as_select};
 use crate::walk::{self, finds};
 
 /// The names that expressions of a SELECT may mean.
@@ -73,6 +74,7 @@ impl Reader<'_> {
         if let ([only], Some(_)) = (ids.as_slice(), &query.order_by) {
             self.block_mut(*only, |block| block.is_ordered = true);
         }
+        self.limits(query, &ids);
         if let (true, Some(operator)) = (ids.len() > 1, operators.last().copied()) {
             let (word, short) = match operators.as_slice() {
                 [first, rest @ ..] if rest.iter().any(|other| other != first) => {
@@ -126,6 +128,7 @@ impl Reader<'_> {
                 self.with(query);
                 let before = ids.len();
                 self.body(&query.body, kind, ids, operators, is_distinct);
+                self.limits(query, &ids[before..]);
                 if let ([only], Some(_)) = (&ids[before..], &query.order_by) {
                     self.block_mut(*only, |block| block.is_ordered = true);
                 }
@@ -186,6 +189,20 @@ impl Reader<'_> {
         }
     }
 
+    /// Notes what can keep out the rows of a SELECT; what works first counts.
+    fn excludes(&mut self, id: usize, exclusion: Exclusion) {
+        self.block_mut(id, |block| {
+            block.exclusion.get_or_insert(exclusion);
+        });
+    }
+
+    /// Notes whether LIMIT 0 keeps out the rows of the SELECTs of a query.
+    fn limits(&mut self, query: &Query, ids: &[usize]) {
+        for id in ids.iter().filter(|_| has_zero_limit(query)) {
+            self.block_mut(*id, |block| block.exclusion = Some(Exclusion::ZeroLimit));
+        }
+    }
+
     /// A new SELECT, whose clauses come next.
     fn begin(&mut self, kind: Kind) -> usize {
         self.last_id += 1;
@@ -198,6 +215,7 @@ impl Reader<'_> {
             is_grouped: false,
             is_distinct: false,
             is_ordered: false,
+            exclusion: None,
             windows: Vec::new(),
             subqueries: Vec::new(),
         });
@@ -225,6 +243,7 @@ impl Reader<'_> {
             self.table(table, id);
         }
         if let Some(condition) = &select.selection {
+            self.excludes(id, Exclusion::Condition);
             self.condition(condition, id);
         }
         if let GroupByExpr::Expressions(keys, _) = &select.group_by {
@@ -233,6 +252,7 @@ impl Reader<'_> {
             }
         }
         if let Some(having) = &select.having {
+            self.excludes(id, Exclusion::Having);
             self.expression(having, Clause::Having);
         }
     }
@@ -242,6 +262,7 @@ impl Reader<'_> {
         for join in &table.joins {
             self.factor(&join.relation, id);
             if let Some(JoinConstraint::On(condition)) = constraint(&join.join_operator) {
+                self.excludes(id, Exclusion::Condition);
                 self.condition(condition, id);
             }
         }
@@ -249,6 +270,7 @@ impl Reader<'_> {
 
     fn factor(&mut self, factor: &TableFactor, id: usize) {
         match factor {
+            factor if is_dual(factor, self.bindings) => {}
             TableFactor::Table { name, alias, .. } => {
                 let Some(table) = table_name(name) else {
                     return;
@@ -543,4 +565,17 @@ fn columns_of(query: &Query) -> Option<Vec<String>> {
         _ => None,
     });
     names.collect()
+}
+
+/// Whether a query is written with LIMIT 0.
+fn has_zero_limit(query: &Query) -> bool {
+    let limit = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => limit.as_ref(),
+        Some(LimitClause::OffsetCommaLimit { limit, .. }) => Some(limit),
+        None => None,
+    };
+    let Some(Expr::Value(value)) = limit else {
+        return false;
+    };
+    matches!(&value.value, Value::Number(digits, _) if digits == "0")
 }

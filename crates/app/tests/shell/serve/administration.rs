@@ -41,6 +41,13 @@ fn refresh_does_what_flush_does() {
     assert_eq!(OkPacket::parse(&client.read()).status & 1, 0);
     client.query("ROLLBACK");
     assert_eq!(client.query("SELECT COUNT(*) FROM t").row(0), ["1"]);
+    // So it does if it names nothing.
+    client.query("BEGIN");
+    client.query("INSERT INTO t VALUES (2)");
+    client.command(REFRESH, &[0x00]);
+    assert_eq!(client.read(), [0, 0, 0, 2, 0, 0, 0]);
+    client.query("ROLLBACK");
+    assert_eq!(client.query("SELECT COUNT(*) FROM t").row(0), ["2"]);
 }
 
 #[test]

@@ -32,14 +32,14 @@ use crate::{StatementContext, find_space_error, runtime};
 /// the least.
 async fn compare(case: &Case, budgets: &[u64]) -> usize {
     let expected = run_stock(case).await;
-    let mut partitions_on_disk = 0;
+    let mut partitions_deferred = 0;
     for &memory_bytes in budgets {
         let space = open(memory_bytes);
         let found = case.run_with(&space, SessionConfig::new()).await;
         let (plan, found) =
             found.unwrap_or_else(|error| panic!("{case:?} at {memory_bytes}: {error}"));
         assert_eq!(found, expected, "{case:?} at {memory_bytes}");
-        partitions_on_disk = counted(&plan, "partitions_on_disk");
+        partitions_deferred = counted(&plan, "partitions_deferred");
         let is_stock = counted(&plan, "stock_joins") == 1;
         let rows = case.left.rows;
         assert!(is_stock || rows > 300, "{case:?} at {memory_bytes}");
@@ -50,7 +50,7 @@ async fn compare(case: &Case, budgets: &[u64]) -> usize {
         drop(plan);
         check_nothing_left(&space, "a join").await;
     }
-    partitions_on_disk
+    partitions_deferred
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -115,7 +115,7 @@ async fn the_rows_are_the_same_short_of_memory() {
                     },
                     seed,
                 };
-                let partitions_on_disk = compare(&case, &[16 << 20, 2 << 20, 1 << 20]).await;
+                let partitions_deferred = compare(&case, &[16 << 20, 2 << 20, 1 << 20]).await;
                 // Where no column of the left side is returned there is little to keep.
                 let of_right = [
                     JoinType::RightSemi,
@@ -123,7 +123,7 @@ async fn the_rows_are_the_same_short_of_memory() {
                     JoinType::RightMark,
                 ];
                 let is_narrow = seed % 4 == 3 || of_right.contains(&kind);
-                assert!(partitions_on_disk > 0 || is_narrow, "{case:?}");
+                assert!(partitions_deferred > 0 || is_narrow, "{case:?}");
             }
         }
     }
@@ -317,7 +317,7 @@ async fn what_a_join_took_is_reported() {
         let sum = |name: &str| counted(&plan, name);
         assert_eq!(sum("build_rows"), 5_000);
         assert_eq!(sum("probe_rows"), 5_000);
-        assert_eq!(sum("partitions_on_disk") > 0, is_paged);
+        assert_eq!(sum("partitions_deferred") > 0, is_paged);
         assert_eq!(sum("bytes_written") > 0, is_paged);
         assert_eq!(report.tables().len(), usize::from(is_paged));
     }
@@ -339,7 +339,7 @@ async fn run_with_less(case: &Case, memory_bytes: u64, expected: &[String]) -> u
     if !is_late {
         rows.extend(second.next().await.transpose().unwrap());
     }
-    let before = counted(&plan, "partitions_on_disk");
+    let before = counted(&plan, "partitions_deferred");
     let others: Vec<_> = (0..60).map(|_| space.share()).collect();
     for mut stream in [second].into_iter().chain(streams) {
         while let Some(batch) = stream.next().await {
@@ -349,7 +349,7 @@ async fn run_with_less(case: &Case, memory_bytes: u64, expected: &[String]) -> u
     drop(others);
     assert_eq!(sorted(&rows), expected, "{case:?}");
     let given_up = counted(&plan, "tables_given_up");
-    assert_eq!(counted(&plan, "partitions_on_disk"), before + given_up);
+    assert_eq!(counted(&plan, "partitions_deferred"), before + given_up);
     drop((plan, rows));
     check_nothing_left(&space, "a join that gave tables up").await;
     given_up

@@ -8,10 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Why;
+use mayfly_sql::file_name;
 use mayfly_sql::planning::Optimized;
-use mayfly_sql::selects::{Block, Part, Selects};
+use mayfly_sql::selects::{Block, Exclusion, Kind, Part, Selects};
 
 use super::leaves::{Leaf, PlanReader, Scan, Wanted, scans};
 
@@ -22,6 +24,9 @@ pub(super) enum Place {
     /// The rows of another SELECT.
     Derived { id: usize, name: Option<String> },
 }
+
+/// What MySQL says of a SELECT without FROM.
+pub(super) const NO_TABLES: &str = "No tables used";
 
 /// What a plan does with the rows of a SELECT, or of a set operation, by temporary tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub(super) struct Blocks<'s> {
     pub(super) leaves: Vec<Leaf>,
     /// What each SELECT reads, in the order of the plan.
     pub(super) places: Vec<Vec<Place>>,
+    /// Why nothing is read for a SELECT, in MySQL's words, where nothing is.
+    pub(super) empty: Vec<Option<&'static str>>,
     /// What is done for each SELECT, and for each set operation.
     pub(super) of_blocks: Vec<Uses>,
     pub(super) of_results: Vec<Uses>,
@@ -78,11 +85,14 @@ impl<'s> Blocks<'s> {
             ..Leaf::new(Arc::new(Schema::empty()), None)
         }));
         let places = places(selects, &leaves);
+        let has_own_row = plan.exists(|node| Ok(node.name() == "PlaceholderRowExec"));
+        let empty = why_empty(&owners, &places, has_own_row.unwrap_or(true));
         let of_results = owners.uses.split_off(selects.blocks.len());
         Blocks {
             selects,
             leaves,
             places,
+            empty,
             of_blocks: owners.uses,
             of_results,
         }
@@ -209,12 +219,14 @@ fn of_selects(scans: Vec<Scan>, selects: &Selects) -> Vec<Scan> {
     let same = |left: &str, right: &str| left.eq_ignore_ascii_case(right);
     let named = scans.into_iter().filter_map(|scan| {
         let is_table = |(_, table, _): &(usize, &str, &str)| same(table, &scan.table);
-        let is_it = |part: &(usize, &str, &str)| is_table(part) && same(part.2, &scan.name);
+        let is_it = |part: &(usize, &str, &str)| {
+            is_table(part) && same(&file_name::shown(part.2), &scan.name)
+        };
         let place = missing.iter().position(is_it);
         match place.or_else(|| missing.iter().position(is_table)) {
             Some(place) => {
                 let (block, _, name) = missing.remove(place);
-                let name = name.to_owned();
+                let name = file_name::shown(name).into_owned();
                 Some(Scan {
                     block,
                     name,
@@ -245,6 +257,9 @@ fn places(selects: &Selects, tables: &[Leaf]) -> Vec<Vec<Place>> {
             let Part::Derived { id, name } = part else {
                 continue;
             };
+            if is_left_out(&selects.blocks[block], *id, selects, &places) {
+                continue;
+            }
             let inner = selects.blocks.iter().position(|select| select.id == *id);
             let first = inner.and_then(|inner| places[inner].first());
             let first = first.map_or(usize::MAX, |(index, _)| *index);
@@ -259,10 +274,66 @@ fn places(selects: &Selects, tables: &[Leaf]) -> Vec<Vec<Place>> {
         .collect()
 }
 
+/// Whether the rows of a derived table are not read because the SELECT that names it has none.
+fn is_left_out(
+    outer: &Block,
+    id: usize,
+    selects: &Selects,
+    places: &[Vec<(usize, Place)>],
+) -> bool {
+    let Some(exclusion) = outer.exclusion else {
+        return false;
+    };
+    let result = selects.results.iter();
+    let mut result = result.filter(|result| result.ids.first() == Some(&id));
+    let ids = result.next().map_or(vec![id], |result| result.ids.clone());
+    ids.iter().all(|id| {
+        // A recursion stands behind the SELECT whose rows it reads.
+        let inner = selects.blocks.iter().zip(places);
+        let mut inner = inner.filter(|(block, _)| block.id == *id && block.id > outer.id);
+        inner.next().is_some_and(|(inner, places)| {
+            // Otherwise it may be the inner one that has no rows.
+            let is_of_outer = exclusion == Exclusion::ZeroLimit || inner.exclusion.is_none();
+            places.is_empty() && !inner.parts.is_empty() && is_of_outer
+        })
+    })
+}
+
+/// Why nothing is read for each SELECT; `has_own_row` says whether the plan makes a row of nothing,
+/// as it does for a SELECT without tables.
+fn why_empty(
+    owners: &Owners<'_>,
+    places: &[Vec<Place>],
+    has_own_row: bool,
+) -> Vec<Option<&'static str>> {
+    let mut empty: Vec<Option<&'static str>> = Vec::with_capacity(places.len());
+    for (place, block) in owners.selects.blocks.iter().enumerate() {
+        let has_tables = !block.parts.is_empty();
+        // A subquery without tables may have become a value.
+        let has_row = has_own_row || !matches!(block.kind, Kind::Primary | Kind::Set(_));
+        let mut around = owners.chain(place).skip(1);
+        // Those around it stand before it.
+        let is_inside_empty = around.any(|node| {
+            let why = empty.get(node).copied().flatten();
+            why.is_some_and(|why| why != NO_TABLES)
+        });
+        let why = match block.exclusion {
+            Some(Exclusion::ZeroLimit) => "Zero limit",
+            _ if has_tables && is_inside_empty => "Not optimized, outer query is empty",
+            Some(Exclusion::Condition) if has_tables || !has_row => "Impossible WHERE",
+            Some(Exclusion::Having) if has_tables || !has_row => "Impossible HAVING",
+            _ if has_tables => "Select tables optimized away",
+            _ => NO_TABLES,
+        };
+        empty.push(places[place].is_empty().then_some(why));
+    }
+    empty
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::sql::sqlparser::ast::SetOperator;
-    use mayfly_sql::selects::{Kind, SetResult, Subquery};
+    use mayfly_sql::selects::{SetResult, Subquery};
 
     use super::*;
 
@@ -275,6 +346,7 @@ mod tests {
             is_grouped: false,
             is_distinct: false,
             is_ordered: false,
+            exclusion: None,
             windows: Vec::new(),
             subqueries: Vec::new(),
         }
@@ -337,5 +409,40 @@ mod tests {
         selects.blocks = vec![outer, block(2, Kind::Subquery)];
         assert!(uses(&selects, Why::GroupBy, &[1])[1].groups);
         assert!(uses(&selects, Why::GroupBy, &[0, 1])[0].groups);
+    }
+
+    #[test]
+    fn a_select_without_rows_says_why() {
+        let table = || Part::Table {
+            table: "t".to_owned(),
+            name: "t".to_owned(),
+        };
+        let why = |outer: Option<Exclusion>, inner: Option<Exclusion>| {
+            let mut selects = Selects::default();
+            let mut first = block(1, Kind::Primary);
+            first.parts = vec![Part::Derived { id: 2, name: None }];
+            first.exclusion = outer;
+            let mut second = block(2, Kind::Derived);
+            second.parts = vec![table()];
+            second.exclusion = inner;
+            selects.blocks = vec![first, second];
+            let owners = Owners::new(&selects);
+            why_empty(&owners, &places(&selects, &[]), false)
+        };
+        let outer_is_empty = Some("Not optimized, outer query is empty");
+        let condition = Some(Exclusion::Condition);
+        assert_eq!(
+            why(condition, None),
+            [Some("Impossible WHERE"), outer_is_empty]
+        );
+        assert_eq!(why(None, condition), [None, Some("Impossible WHERE")]);
+        assert_eq!(
+            why(Some(Exclusion::ZeroLimit), condition),
+            [Some("Zero limit"), outer_is_empty]
+        );
+        assert_eq!(
+            why(None, Some(Exclusion::Having)),
+            [None, Some("Impossible HAVING")]
+        );
     }
 }

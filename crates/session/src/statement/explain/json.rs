@@ -11,7 +11,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::sql::sqlparser::ast::SetOperator;
 use mayfly_sql::selects::{Block, Clause, Kind, SetResult, Subquery};
 
-use super::blocks::{Blocks, Place, Uses};
+use super::blocks::{Blocks, NO_TABLES, Place, Uses};
 use super::condition;
 use super::json_value::{Json, Object};
 use super::leaves::Leaf;
@@ -125,15 +125,9 @@ impl Writer<'_> {
         let block = &blocks.selects.blocks[place];
         let uses = blocks.of_blocks[place];
         let mut body = self.tables(place);
-        body = grouped(block, &uses, body);
-        body = windowed(block, &uses, body);
-        if block.is_distinct || uses.distinct {
-            body = operation("duplicates_removal", uses.distinct, false, body);
-        }
-        // A window sorts its rows before the ORDER BY does.
-        if block.is_ordered || (uses.sorts > 0 && block.windows.is_empty()) {
-            let sorts = uses.sorts > usize::from(!block.windows.is_empty());
-            body = operation("ordering_operation", false, sorts, body);
+        // Without rows there is nothing to do.
+        if blocks.empty[place].is_none_or(|why| why == NO_TABLES) {
+            body = operations(block, &uses, body);
         }
         let mut members = Object::default();
         members.add("select_id", id);
@@ -164,8 +158,8 @@ impl Writer<'_> {
         );
         if places.is_empty() {
             let mut members = Object::default();
-            if block.parts.is_empty() {
-                members.add("message", "No tables used");
+            if let Some(why) = blocks.empty[place] {
+                members.add("message", why);
             }
             members.extend(attached);
             return members;
@@ -324,6 +318,20 @@ fn operation(name: &'static str, is_temporary: bool, sorts: bool, inner: Object)
     members.add("using_filesort", sorts);
     members.extend(inner);
     Object::of(name, members)
+}
+
+/// What is done with the rows of a SELECT, around what it reads.
+fn operations(block: &Block, uses: &Uses, body: Object) -> Object {
+    let mut body = windowed(block, uses, grouped(block, uses, body));
+    if block.is_distinct || uses.distinct {
+        body = operation("duplicates_removal", uses.distinct, false, body);
+    }
+    // A window sorts its rows before the ORDER BY does.
+    if block.is_ordered || (uses.sorts > 0 && block.windows.is_empty()) {
+        let sorts = uses.sorts > usize::from(!block.windows.is_empty());
+        body = operation("ordering_operation", false, sorts, body);
+    }
+    body
 }
 
 fn grouped(block: &Block, uses: &Uses, body: Object) -> Object {

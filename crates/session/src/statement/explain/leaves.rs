@@ -23,6 +23,7 @@ use mayfly_exec::{
     Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain, TableScan,
     Why, first_file, temp_tables_of,
 };
+use mayfly_sql::file_name;
 use mayfly_sql::inner_name::shown;
 use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
@@ -127,7 +128,9 @@ fn of_level(
                 }
                 let table = scan.table_name.table().to_owned();
                 scans.push(Scan {
-                    name: alias.take().unwrap_or_else(|| table.clone()),
+                    name: alias
+                        .take()
+                        .unwrap_or_else(|| file_name::shown(&table).into_owned()),
                     table,
                     database: scan.table_name.schema().map(str::to_owned),
                     block: 0,

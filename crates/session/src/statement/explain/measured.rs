@@ -15,6 +15,8 @@ pub(super) struct Limits {
     pub(super) memory_bytes: u64,
     /// What `tmp_table_size` and `max_heap_table_size` leave to one temporary table.
     pub(super) table_bytes: Option<u64>,
+    /// What the tables take that the statement reads: they share the budget.
+    pub(super) read_bytes: u64,
 }
 
 /// What each temporary table cost, as a table.
@@ -57,7 +59,7 @@ pub(super) fn lines(tables: &[TempTable], limits: Limits) -> Vec<String> {
             table.why.text(),
             table.rows,
             bytes(table.memory_bytes),
-            bytes(limits.of(table)),
+            limits.text(table),
             table.passes,
             if table.on_disk { "YES" } else { "NO" },
         );
@@ -97,6 +99,18 @@ impl Limits {
         table.limit_bytes.min(self.memory_bytes)
     }
 
+    /// The same as a text, with what it is a limit of where the table had more than that: limits of
+    /// tables are for their pages, those of operators for what cannot be evicted.
+    fn text(self, table: &TempTable) -> String {
+        let limit = self.of(table);
+        let of_what = match self.table_bytes {
+            _ if table.memory_bytes <= limit => "",
+            Some(cap) if limit <= cap => " of pages",
+            _ => " of pinned pages",
+        };
+        format!("{}{of_what}", bytes(limit))
+    }
+
     /// Why a temporary table spilled, and what would have kept it in memory.
     fn reason(self, table: &TempTable) -> String {
         let (limit, needed) = (self.of(table), table.live_bytes);
@@ -117,9 +131,12 @@ impl Limits {
                 bytes(self.memory_bytes)
             ),
             _ => {
-                // An operator leaves a part of the budget to others.
+                // An operator leaves a part of the budget to others. With more of it, it also has
+                // larger buffers for merges and output; an eighth more is room for these.
                 let wanted = u128::from(needed) * u128::from(self.memory_bytes);
                 let wanted = wanted.div_ceil(u128::from(limit.max(1)));
+                let wanted = wanted + wanted / 8 + u128::from(self.read_bytes);
+                let wanted = wanted.next_multiple_of(1 << 20);
                 let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
                 format!(
                     "{needs}, and could hold {} of the budget of {}; a budget of about {} would \
@@ -171,6 +188,7 @@ mod tests {
         let limits = Limits {
             memory_bytes: 64 * MIB,
             table_bytes: None,
+            read_bytes: 0,
         };
         let expected = "Temporary table <temporary1> for GROUP BY: rows=7, memory=40.00 MiB, \
                         limit=48.00 MiB, passes=1, on_disk=NO";
@@ -182,6 +200,7 @@ mod tests {
         let limits = Limits {
             memory_bytes: 64 * MIB,
             table_bytes: None,
+            read_bytes: 0,
         };
         let told = lines(&[table(96 * MIB, true)], limits);
         assert_eq!(
@@ -193,10 +212,24 @@ mod tests {
         assert_eq!(
             told[1],
             "    Spilled: it had 96.00 MiB of rows, and could hold 48.00 MiB of the budget of \
-             64.00 MiB; a budget of about 128.00 MiB would keep it in memory"
+             64.00 MiB; a budget of about 144.00 MiB would keep it in memory"
         );
+        let told = lines(&[table(96 * MIB + 1, true)], limits);
+        assert!(told[1].contains("about 145.00 MiB"), "{told:?}");
+        let reading = Limits {
+            read_bytes: 10 * MIB,
+            ..limits
+        };
+        let told = lines(&[table(96 * MIB, true)], reading);
+        assert!(told[1].contains("about 154.00 MiB"), "{told:?}");
         let told = lines(&[table(44 * MIB, true)], limits);
         assert!(told[1].contains("others held memory"), "{told:?}");
+        let more = TempTable {
+            memory_bytes: 50 * MIB,
+            ..table(96 * MIB, true)
+        };
+        let told = lines(std::slice::from_ref(&more), limits);
+        assert!(told[0].contains("limit=48.00 MiB of pinned pages,"));
         let limits = Limits {
             table_bytes: Some(48 * MIB),
             ..limits
@@ -206,5 +239,7 @@ mod tests {
             told[1].contains("96.00 MiB would keep it in memory"),
             "{told:?}"
         );
+        let told = lines(&[more], limits);
+        assert!(told[0].contains("limit=48.00 MiB of pages,"));
     }
 }

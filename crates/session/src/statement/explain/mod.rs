@@ -16,12 +16,14 @@ mod table;
 mod target;
 mod tree;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use mayfly_exec::{planned_temp_tables, unspillable};
+use mayfly_exec::{TableScan, planned_temp_tables, unspillable};
 use mayfly_sql::change;
 use mayfly_sql::planning::Optimized;
 use mayfly_sql::references::References;
@@ -173,19 +175,25 @@ impl Job {
     ) -> Result<Explanation, MySqlError> {
         let plan = explained.map(|explained| explained.ready.plan);
         if let Some(plan) = &plan {
+            self.limit_time();
             self.discard(plan).await?;
         }
         let limits = Limits {
             memory_bytes: self.running.account.space().memory_bytes(),
             table_bytes: self.connection.temp_table_cap(),
+            read_bytes: plan.as_ref().map_or(0, read_bytes),
         };
-        let tables = self.running.report.tables();
+        let counters = self.running.counters();
+        let mut tables = self.running.report.tables();
+        for table in &mut tables {
+            // Its parts need not have had the most at the same time.
+            table.memory_bytes = table.memory_bytes.min(counters.peak_bytes);
+        }
         let listing = match format {
             ExplainFormat::Traditional => measured::listing(&tables, limits),
             _ => {
                 let mut lines = tree::lines(plan.as_ref(), target, Told::Run);
                 lines.extend(measured::lines(&tables, limits));
-                let counters = self.running.counters();
                 let took = self.running.elapsed();
                 lines.push(measured::summary(took, &counters, limits));
                 listed(lines)
@@ -233,6 +241,18 @@ fn listed(lines: Vec<String>) -> Listing {
         listing.push(vec![Some(line)]);
     }
     listing
+}
+
+/// Bytes of the tables that a plan reads as a whole, each of them once.
+fn read_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let mut tables = HashMap::new();
+    let _ = plan.apply(|node| {
+        if let Some(scan) = node.downcast_ref::<TableScan>() {
+            tables.insert(scan.table_name().to_owned(), scan.bytes());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    tables.values().sum()
 }
 
 /// The temporary tables that a plan will make, and what of it cannot spill.

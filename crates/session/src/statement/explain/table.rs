@@ -3,7 +3,7 @@
 //! Owns: its rows and their order: those of the first SELECT, of the next, and the results of set
 //! operations. Temporary tables have no rows of their own, as in MySQL.
 
-use super::blocks::{Blocks, Place, Uses};
+use super::blocks::{Blocks, NO_TABLES, Place, Uses};
 use super::leaves::{KeyUse, Leaf};
 use super::target::Target;
 use crate::listing::{Listing, some};
@@ -76,7 +76,8 @@ pub(super) fn table(blocks: Option<&Blocks<'_>>, target: &Target) -> Listing {
 fn of_blocks(blocks: &Blocks<'_>, target: &Target, rows: &mut Vec<Row>) {
     let selects = blocks.selects;
     let all = selects.blocks.iter().zip(&blocks.places);
-    for ((block, places), uses) in all.zip(&blocks.of_blocks) {
+    let all = all.zip(&blocks.of_blocks).zip(&blocks.empty);
+    for (((block, places), uses), empty) in all {
         let row = || Row {
             id: Some(block.id),
             word: selects.word(block),
@@ -92,13 +93,16 @@ fn of_blocks(blocks: &Blocks<'_>, target: &Target, rows: &mut Vec<Row>) {
                 ..row()
             },
         }));
-        if places.is_empty() && block.parts.is_empty() {
+        if let Some(why) = *empty {
             rows.push(Row {
-                extra: vec!["No tables used"],
+                word: target.word_of_empty(block.id).unwrap_or(row().word),
+                extra: vec![why],
                 ..row()
             });
         }
-        if let Some(row) = rows.get_mut(first) {
+        if let Some(row) = rows.get_mut(first)
+            && empty.is_none_or(|why| why == NO_TABLES)
+        {
             add_uses(uses, &mut row.extra);
         }
     }

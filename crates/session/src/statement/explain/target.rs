@@ -67,4 +67,12 @@ impl Target {
         };
         (select == Some(1) && is_changed).then_some(*word)
     }
+
+    /// The word for a SELECT that reads no table, if its rows were to change.
+    pub(super) fn word_of_empty(&self, select: usize) -> Option<&'static str> {
+        match self {
+            Target::Changed { word, .. } if select == 1 => Some(*word),
+            _ => None,
+        }
+    }
 }
