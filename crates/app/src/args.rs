@@ -60,7 +60,7 @@ pub struct EngineArguments {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// TOML file with the same names as keys (memory = "64M", temp-dir = ["/fast"])
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "config")]
     pub config: Option<PathBuf>,
 }
 
@@ -180,18 +180,19 @@ pub enum StatsFormat {
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
+    // What mayfly.service gives, /etc/default/mayfly may give once more: the last one counts.
     /// TCP port
     #[arg(long, default_value_t = 3307)]
     pub port: u16,
     /// Unix socket
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "socket")]
     pub socket: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub bind: String,
     /// Users and what their passwords are compared with; see 'mayfly user'. Without it, only your
     /// own processes on this machine may connect
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "users")]
     pub users: Option<PathBuf>,
     /// Certificate for TLS
     #[arg(long, value_name = "FILE")]

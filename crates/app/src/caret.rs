@@ -50,7 +50,9 @@ fn place(sql: &str, error: &MySqlError) -> Option<usize> {
         // FUNCTION test.f does not exist
         error.message.split(' ').nth(1)?
     } else if NAMING.iter().any(|code| error.is(*code)) {
-        error.message.split('\'').nth(1)?
+        // An apostrophe is no quote: Can't DROP 'k'; ...
+        let (_, quoted) = error.message.split_once(" '")?;
+        quoted.split('\'').next()?
     } else {
         return None;
     };

@@ -80,11 +80,13 @@ pub enum Meaning {
     Sql(String),
 }
 
-/// A line that is a command from its first word on; `word` is in lower case.
-pub fn of_word(word: &str, rest: &str) -> Option<Command> {
-    let argument = argument(rest);
+/// A line that is a command from its first word on, and what follows the command; `word` is in
+/// lower case.
+pub fn of_word<'a>(word: &str, rest: &'a str, delimiter: &str) -> Option<(Command, &'a str)> {
+    let takes_line = matches!(word, "source" | "system" | "pager");
+    let (argument, after) = argument(rest, delimiter, takes_line);
     let alone = argument.is_empty();
-    Some(match word {
+    let command = match word {
         "source" if !alone => Command::Source(argument),
         "system" if !alone => Command::System(argument),
         "pager" => Command::Pager(argument),
@@ -96,39 +98,42 @@ pub fn of_word(word: &str, rest: &str) -> Option<Command> {
         "rehash" if alone => Command::Rehash,
         "edit" if alone => Command::Edit(String::new()),
         _ => return None,
-    })
+    };
+    Some((command, after))
 }
 
-/// The shortcut at the beginning of what follows a backslash, and how many bytes it takes. One with
-/// an argument takes the rest of the line.
-pub fn of_backslash(after: &str) -> Option<(Meaning, usize)> {
+/// What follows a word that has no argument; `None` where it has one.
+pub fn behind_lone<'a>(rest: &'a str, delimiter: &str) -> Option<&'a str> {
+    let (argument, after) = argument(rest, delimiter, false);
+    argument.is_empty().then_some(after)
+}
+
+/// The shortcut at the beginning of what follows a backslash, and how many bytes it takes.
+pub fn of_backslash(after: &str, delimiter: &str) -> Option<(Meaning, usize)> {
     let letters = after.bytes().take_while(u8::is_ascii_alphabetic).count();
     let plus = after[letters..].starts_with('+');
     let name = &after[..letters + usize::from(plus)];
-    let ends = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', ';']);
-    if ends(&after[name.len()..])
-        && let Some(meaning) = of_name(name, &argument(&after[name.len()..]))
-    {
-        return Some((meaning, after.len()));
+    let behind = &after[name.len()..];
+    let ends =
+        behind.is_empty() || behind.starts_with([' ', '\t', ';']) || behind.starts_with(delimiter);
+    let (text, rest) = argument(behind, delimiter, name == "P");
+    if ends && let Some(meaning) = of_name(name, &text) {
+        return Some((meaning, after.len() - rest.len()));
     }
     let first = after.chars().next()?;
-    let rest = &after[first.len_utf8()..];
-    let (command, takes_rest) = match first {
-        'q' => (Command::Quit, false),
-        'h' | '?' => (Command::Help, false),
-        's' => (Command::Status, false),
-        'n' => (Command::NoPager, false),
-        '#' => (Command::Rehash, false),
-        '.' => (Command::Source(argument(rest)), true),
-        '!' => (Command::System(argument(rest)), true),
+    let behind = &after[first.len_utf8()..];
+    let (text, rest) = argument(behind, delimiter, true);
+    let (command, rest) = match first {
+        'q' => (Command::Quit, behind),
+        'h' | '?' => (Command::Help, behind),
+        's' => (Command::Status, behind),
+        'n' => (Command::NoPager, behind),
+        '#' => (Command::Rehash, behind),
+        '.' => (Command::Source(text), rest),
+        '!' => (Command::System(text), rest),
         _ => return None,
     };
-    let taken = if takes_rest {
-        after.len()
-    } else {
-        first.len_utf8()
-    };
-    Some((Meaning::Command(command), taken))
+    Some((Meaning::Command(command), after.len() - rest.len()))
 }
 
 /// A shortcut that is a word of its own.
@@ -168,7 +173,37 @@ fn like(pattern: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// What follows a command on its line, without a delimiter.
-fn argument(rest: &str) -> String {
-    rest.trim().trim_end_matches(';').trim().to_owned()
+/// The argument of a command, without a delimiter, and what follows it on its line. Names of files
+/// and commands of the system take the whole line, as in the `mysql` client: they may hold
+/// delimiters.
+fn argument<'a>(rest: &'a str, delimiter: &str, takes_line: bool) -> (String, &'a str) {
+    let end = match takes_line && !rest.trim_start().starts_with(delimiter) {
+        true => rest.len(),
+        false => end_of_argument(rest, delimiter),
+    };
+    let (text, after) = rest.split_at(end);
+    let text = text.trim();
+    let text = text.strip_suffix(delimiter).unwrap_or(text);
+    let text = text.trim_end_matches(';').trim();
+    let after = after.strip_prefix(delimiter).unwrap_or(after);
+    (text.to_owned(), after)
+}
+
+/// Where the first delimiter outside of quotes stands, or the text ends.
+fn end_of_argument(text: &str, delimiter: &str) -> usize {
+    let mut quote = None;
+    let mut chars = text.char_indices();
+    while let Some((at, character)) = chars.next() {
+        match quote {
+            Some('\'' | '"') if character == '\\' => {
+                chars.next();
+            }
+            Some(open) if character == open => quote = None,
+            Some(_) => {}
+            None if text[at..].starts_with(delimiter) => return at,
+            None if matches!(character, '\'' | '"' | '`') => quote = Some(character),
+            None => {}
+        }
+    }
+    text.len()
 }

@@ -79,6 +79,8 @@ pub struct Runner {
     pager: Option<Pager>,
     session: Session,
     failed_statements: u64,
+    /// The last query whose rows a prompt showed, as far as it shows them, and its view.
+    last_query: Option<(String, View)>,
     // resources
     output: BufWriter<Stdout>,
     interrupts: Signal,
@@ -115,6 +117,7 @@ impl Runner {
             pager,
             session,
             failed_statements: 0,
+            last_query: None,
             output: BufWriter::with_capacity(OUTPUT_BYTES, io::stdout()),
             interrupts,
             runtime,
@@ -152,6 +155,12 @@ impl Runner {
         self.failed_statements += 1;
     }
 
+    /// The last query whose rows a prompt showed, by `source` too, and how; never a statement that
+    /// changes something.
+    pub fn last_query(&self) -> Option<(String, View)> {
+        self.last_query.clone()
+    }
+
     /// Names that may follow in a statement.
     pub fn names_for_completion(&self) -> Vec<String> {
         self.session.names_for_completion()
@@ -178,6 +187,7 @@ impl Runner {
             output,
             options,
             pager,
+            last_query,
             ..
         } = self;
         let ended = runtime.block_on(async {
@@ -185,6 +195,9 @@ impl Runner {
             let outcome = watch.wait(interrupts, session.execute(sql)).await;
             match outcome {
                 Some(Ok(Outcome::Rows { columns, batches })) => {
+                    if options.interactive && !view.all_rows {
+                        *last_query = Some((sql.to_owned(), view));
+                    }
                     let mut sheet = Sheet::new(output, pager.as_ref());
                     let mut rows = Rows {
                         layout: &layout,
@@ -275,12 +288,26 @@ impl Runner {
     /// Shows the columns of a file, which is named with its quotes, and their types.
     pub fn describe_file(&mut self, file: &str) -> Result<End> {
         let sql = format!("SELECT * FROM {file}");
-        let described = self.runtime.block_on(self.session.describe(&sql));
-        let columns = match described {
+        let mut watch = Watch::new(&self.session, self.options.interactive);
+        let Self {
+            runtime,
+            session,
+            interrupts,
+            ..
+        } = self;
+        let described = runtime.block_on(async {
+            while interrupts_pending(interrupts) {}
+            watch.wait(interrupts, session.describe(&sql)).await
+        });
+        watch.hide();
+        let columns = match described.unwrap_or_else(|| Err(interrupted())) {
             Ok(columns) => columns,
             Err(error) => {
                 self.failed_statements += 1;
-                return Ok(End::Failed(error));
+                return Ok(match watch.interrupts {
+                    0 => End::Failed(error),
+                    _ => End::Interrupted(error),
+                });
             }
         };
         let rows = columns.iter().map(|column| {

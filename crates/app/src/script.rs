@@ -191,9 +191,9 @@ fn run_command(
                 flow => flow,
             });
         }
-        Command::DescribeFile(file) => {
-            let end = runner.describe_file(&file)?;
-            return Ok(finish_statement(runner, &end, None, 1, None));
+        Command::DescribeFile(described) => {
+            let end = runner.describe_file(&described)?;
+            return Ok(finish_statement(runner, &end, Some(&described), 1, None));
         }
         Command::Format(name) => return Ok(set_format(runner, &name)),
         // As in the mysql client, nobody reads page by page here.

@@ -90,7 +90,7 @@ pub fn run(runner: &mut Runner) -> Result<()> {
 
 struct Shell {
     editor: Reedline,
-    /// The last statement, and whether it was shown with one column per line.
+    /// The last statement, to be edited, and whether it was shown with one column per line.
     last: Option<(String, bool)>,
 }
 
@@ -143,24 +143,26 @@ impl Shell {
             Command::Status => {
                 let view = View {
                     vertical: true,
-                    ..View::default()
+                    all_rows: true,
                 };
                 run_statement(runner, script::STATUS_SQL, 1, view)?;
             }
             Command::Source(path) => return script::source(runner, Path::new(&path), 0),
-            Command::AllRows => match self.last.clone() {
-                Some((sql, vertical)) => {
+            Command::AllRows => match runner.last_query() {
+                Some((sql, view)) => {
                     let view = View {
-                        vertical,
                         all_rows: true,
+                        ..view
                     };
                     run_statement(runner, &sql, 1, view)?;
                 }
-                None => eprintln!("ERROR: there is no statement to run again"),
+                None => eprintln!("ERROR: there is no query to run again"),
             },
             Command::DescribeFile(file) => {
-                if let End::Failed(error) = runner.describe_file(&file)? {
-                    script::print_error(&error, None, None);
+                let end = runner.describe_file(&file)?;
+                if let End::Failed(error) | End::Interrupted(error) = &end {
+                    script::print_error(error, None, None);
+                    script::print_place(error, &file, 1);
                 }
             }
             Command::Edit(text) => self.edit(text),
@@ -189,23 +191,29 @@ impl Shell {
         Ok(Flow::Continue)
     }
 
-    /// Puts a text that the user edits into the line of the next prompt.
+    /// Puts a text that the user edits into the line of the next prompt; as it was if the editor
+    /// fails.
     fn edit(&mut self, text: String) {
-        let text = match &self.last {
+        let draft = match &self.last {
             Some((last, vertical)) if text.is_empty() => {
                 let end = if *vertical { "\\G" } else { ";" };
                 format!("{last}{end}")
             }
-            _ => text,
+            _ => text.clone(),
         };
-        match external::edit(&text) {
-            Ok(Some(edited)) => {
-                let commands = [EditCommand::Clear, EditCommand::InsertString(edited)];
-                self.editor.run_edit_commands(&commands);
+        let line = match external::edit(&draft) {
+            Ok(Some(edited)) => edited,
+            Ok(None) => {
+                eprintln!("ERROR: the editor failed, the text is as it was");
+                text
             }
-            Ok(None) => eprintln!("ERROR: the editor failed, the text is as it was"),
-            Err(error) => eprintln!("ERROR: the editor: {error}"),
-        }
+            Err(error) => {
+                eprintln!("ERROR: the editor: {error}");
+                text
+            }
+        };
+        let commands = [EditCommand::Clear, EditCommand::InsertString(line)];
+        self.editor.run_edit_commands(&commands);
     }
 }
 

@@ -96,11 +96,16 @@ impl Splitter {
         }
     }
 
-    /// Begins a line, without its line end; gives it back to be scanned unless it is a command.
+    /// Begins a line, without its line end; gives back what is to be scanned: all of it, unless it
+    /// begins with a command.
     pub fn begin_line<'a>(&mut self, line: &'a str, items: &mut Vec<Item>) -> Option<&'a str> {
         self.line += 1;
-        let is_command = self.waiting() == Waiting::Statement && self.take_command(line, items);
-        (!is_command).then_some(line)
+        let rest = match self.waiting() {
+            Waiting::Statement => self.take_command(line, items).unwrap_or(line),
+            _ => line,
+        };
+        // An empty line, too, ends a line of the statement.
+        (!rest.is_empty() || line.is_empty()).then_some(rest)
     }
 
     /// Scans a line up to the next end of a statement, which is appended to `items`; gives the rest
@@ -137,8 +142,8 @@ impl Splitter {
         self.state = State::Plain;
     }
 
-    /// A whole line that is a command; only asked where a statement would begin.
-    fn take_command(&mut self, line: &str, items: &mut Vec<Item>) -> bool {
+    /// What follows the command that a line begins with; only asked where a statement would begin.
+    fn take_command<'a>(&mut self, line: &'a str, items: &mut Vec<Item>) -> Option<&'a str> {
         let text = line.trim();
         let (word, rest) = match text.split_once(char::is_whitespace) {
             Some((word, rest)) => (word, rest.trim()),
@@ -149,26 +154,27 @@ impl Splitter {
                 let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
                 self.delimiter = rest[..end].to_string();
             }
-            return true;
+            return Some("");
         }
         if word.eq_ignore_ascii_case("use") && !text.contains(&self.delimiter) {
             // Ends with its line; behind a delimiter or \g it is a statement as any other.
             if text.contains("\\g") || text.contains("\\G") {
-                return false;
+                return None;
             }
             self.keep(text);
             self.complete(false, items);
-            return true;
+            return Some("");
         }
+        // A delimiter may stand right behind the word.
+        let end = word.find(self.delimiter.as_str()).unwrap_or(word.len());
+        let (word, rest) = text.split_at(end);
         let word = word.trim_end_matches(';').to_ascii_lowercase();
-        if word == "clear" && rest.trim_end_matches(';').is_empty() {
-            return true;
+        if word == "clear" {
+            return commands::behind_lone(rest, &self.delimiter);
         }
-        let Some(command) = commands::of_word(&word, rest) else {
-            return false;
-        };
+        let (command, rest) = commands::of_word(&word, rest, &self.delimiter)?;
         items.push(Item::Command(command));
-        true
+        Some(rest)
     }
 
     fn step_plain<'a>(&mut self, rest: &'a str, items: &mut Vec<Item>) -> &'a str {
@@ -226,7 +232,7 @@ impl Splitter {
             self.keep("\\");
             return "";
         };
-        if let Some((meaning, taken)) = commands::of_backslash(after) {
+        if let Some((meaning, taken)) = commands::of_backslash(after, &self.delimiter) {
             match meaning {
                 Meaning::Command(command) => items.push(Item::Command(command)),
                 Meaning::Sql(sql) => items.push(Item::Statement {

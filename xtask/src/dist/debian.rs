@@ -69,7 +69,7 @@ pub fn pack(
     let package = out.join(format!("mayfly_{version}_{architecture}.deb"));
     output_of(
         Command::new("dpkg-deb")
-            .args(["--root-owner-group", "-Zxz", "--build"])
+            .args(["--root-owner-group", "-Zxz", "-z3", "--build"])
             .args([&stage, &package])
             .env("SOURCE_DATE_EPOCH", &release.epoch),
     )?;

@@ -12,8 +12,10 @@
 //!                                                             +--> debian    .deb
 //! ```
 //!
-//! The same commit and toolchain give the same bytes: names are sorted, owners are 0, and times are
-//! those of the commit (`SOURCE_DATE_EPOCH` where it is set).
+//! The same program gives the same packages: names are sorted, owners are 0, and times are those of
+//! the commit (`SOURCE_DATE_EPOCH` where it is set). The program itself has the paths in it of the
+//! crates that it was built from, so the same commit and toolchain give the same bytes only where
+//! tree and cargo's home lie at the same places.
 
 mod cargo;
 mod debian;

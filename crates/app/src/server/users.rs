@@ -19,7 +19,7 @@ use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use mayfly_wire::{Account, Method, Peer, Secret};
@@ -163,7 +163,9 @@ impl Users {
 /// systemd lays credentials out for one service alone, in a directory that nobody else may enter,
 /// and lets its user read them by an access list. The bits of the group then show the list's mask.
 fn others_of(path: &Path) -> u32 {
-    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    // All paths start with an empty one.
+    let credentials = credentials.filter(|directory| directory.is_absolute());
     match credentials.is_some_and(|directory| path.starts_with(directory)) {
         true => 0o007,
         false => 0o077,

@@ -62,7 +62,12 @@ fn a_script_is_measured_kept_and_taken_up_again() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let first = read();
     let turns = first["turns"].as_array().expect("a list of turns");
-    assert_eq!(turns.len(), 2, "as text and embedded: {}", ran.out);
+    assert_eq!(
+        turns.len(),
+        3,
+        "as text, embedded, over the wire: {}",
+        ran.out
+    );
     for turn in turns {
         let lines = turn["end"]["measured"]["lines"]
             .as_array()

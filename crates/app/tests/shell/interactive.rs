@@ -245,6 +245,19 @@ fn errors_show_their_place() {
     terminal.wait_for("line 1: SELEC 1");
     terminal.wait_for("\n        ^");
     terminal.wait_for("mayfly> ");
+    terminal.press("CREATE TEMPORARY TABLE t (a INT);\r");
+    terminal.wait_for("Query OK");
+    terminal.wait_for("mayfly> ");
+    terminal.press("ALTER TABLE t DROP `q`;\r");
+    terminal.wait_for("ERROR 1091 (42000): Can't DROP 'q'");
+    terminal.wait_for("line 1: ALTER TABLE t DROP `q`");
+    terminal.wait_for(&format!("\n{:28}^", ""));
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\d 'no_such.csv'\r");
+    terminal.wait_for("ERROR 1017 (HY000): Can't find file");
+    terminal.wait_for("line 1: 'no_such.csv'");
+    terminal.wait_for("\n         ^");
+    terminal.wait_for("mayfly> ");
 }
 
 #[test]
@@ -307,6 +320,40 @@ fn long_results_are_cut_and_counted() {
 }
 
 #[test]
+fn the_last_query_runs_again_and_nothing_else_does() {
+    let directory = tempfile::tempdir().expect("a fresh directory");
+    let script = directory.path().join("script.sql");
+    let query = "SELECT flight FROM 'demo/flights.parquet' LIMIT 4;\n";
+    std::fs::write(&script, query).expect("a fresh file");
+    let mut terminal = Terminal::open_with("--max-rows 3", &[]);
+    terminal.wait_for("mayfly> ");
+    terminal.press("CREATE TEMPORARY TABLE t (id INT);\r");
+    terminal.wait_for("Query OK, 0 rows affected");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\all\r");
+    terminal.wait_for("ERROR: there is no query to run again");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT flight FROM 'demo/flights.parquet' LIMIT 5;\r");
+    terminal.wait_for("5 rows in set (");
+    terminal.wait_for("mayfly> ");
+    terminal.press("INSERT INTO t VALUES (7);\r");
+    terminal.wait_for("Query OK, 1 row affected");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\all\r");
+    terminal.wait_for("--+\r\n5 rows in set (");
+    terminal.wait_for("mayfly> ");
+    terminal.press(&format!("source {}\r", script.display()));
+    terminal.wait_for("... 1 more rows: \\all ");
+    terminal.wait_for("mayfly> ");
+    terminal.press("\\all\r");
+    terminal.wait_for("--+\r\n4 rows in set (");
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT COUNT(*) AS n FROM t;\r");
+    terminal.wait_for("| 1 |");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
 fn wide_rows_turn_or_are_cut() {
     let wide = "SELECT REPEAT('x', 100) AS first, REPEAT('y', 50) AS other;\r";
     let mut terminal = Terminal::open();
@@ -347,6 +394,18 @@ fn programs_of_the_system_run_from_the_prompt() {
     terminal.wait_for("mayfly> ");
     terminal.press("SELECT 1 AS a, 2 AS b;\r");
     terminal.wait_for("a,b\r\n1,2\r\n");
+    terminal.wait_for("mayfly> ");
+}
+
+#[test]
+fn a_text_outlives_an_editor_that_fails() {
+    let mut terminal = Terminal::open_with("", &[("EDITOR", "false")]);
+    terminal.wait_for("mayfly> ");
+    terminal.press("SELECT 5 AS a \\e\r");
+    terminal.wait_for("ERROR: the editor failed, the text is as it was");
+    terminal.wait_for("SELECT 5 AS a");
+    terminal.press(";\r");
+    terminal.wait_for("| 5 |");
     terminal.wait_for("mayfly> ");
 }
 

@@ -145,6 +145,46 @@ fn shortcuts_stand_for_statements() {
 }
 
 #[test]
+fn what_follows_a_command_on_its_line_runs() {
+    let columns = "Field\tType\tNull\tKey\tDefault\tExtra\nid\tint\tYES\t\tNULL\t\n";
+    for (line, expect) in [
+        ("\\dt; SELECT 2 AS b", "Tables_in_test\nx\nb\n2\n"),
+        (
+            "\\dt 'x'; SELECT ';' AS b;",
+            "Tables_in_test (x)\nx\nb\n;\n",
+        ),
+        ("\\d x; SELECT 2 AS b;", &format!("{columns}b\n2\n")),
+        ("\\l test; SELECT 2 AS b;", "Database (test)\ntest\nb\n2\n"),
+        ("\\u test; SELECT 2 AS b;", "b\n2\n"),
+        ("\\T csv; SELECT 1 AS a, 2 AS b;", "a,b\n1,2\n"),
+        ("tableformat csv; SELECT 1 AS a, 2 AS b;", "a,b\n1,2\n"),
+        ("nopager; SELECT 2 AS b;", "b\n2\n"),
+        ("pager; SELECT 2 AS b;", "b\n2\n"),
+        ("clear; SELECT 2 AS b;", "b\n2\n"),
+        (
+            "delimiter //\n\\dt // SELECT 2 AS b//",
+            "Tables_in_test\nx\nb\n2\n",
+        ),
+    ] {
+        let script = format!("CREATE TABLE x (id INT);\n{line}");
+        for (arguments, input) in [(vec![], script.as_str()), (vec!["-e", &script], "")] {
+            let ran = run(&arguments, input);
+            assert_eq!(ran.out, expect, "{line}: {}", ran.err);
+            assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn backslash_g_counts_in_every_format() {
+    for format in ["table", "tsv", "csv", "json"] {
+        let ran = run(&["--format", format], "SELECT 1 AS a\\G");
+        let expect = "*************************** 1. row ***************************\na: 1\n";
+        assert_eq!(ran.out, expect, "{format}: {}", ran.err);
+    }
+}
+
+#[test]
 fn scripts_run_no_programs() {
     for command in ["\\! echo gone", "system echo gone", "\\e", "edit", "\\all"] {
         let ran = run(&[], &format!("{command}\nSELECT 1 AS a;\n"));
@@ -234,6 +274,26 @@ fn standard_input_is_a_table() {
             &["-e", "SELECT * FROM '/dev/stdin'", "-"],
             "",
             "where statements come from there",
+        ),
+        (
+            &["-e", "SELECT 1", "/dev/stdin"],
+            "SELECT * FROM '-';",
+            "where statements come from there",
+        ),
+        (
+            &[
+                "-e",
+                "SELECT COUNT(*) FROM '-'; CREATE TEMPORARY TABLE t (a TEXT); \
+                 LOAD DATA INFILE '/dev/stdin' INTO TABLE t",
+            ],
+            "a\n1\n",
+            "'/dev/stdin' as a file where it is a table",
+        ),
+        (
+            &["-e", "SELECT * FROM '-' (format = csv)"],
+            "BZh91AY&SY",
+            "ERROR 1235 (42000) at line 1: This version of MySQL doesn't yet support 'a table from \
+             '-' that bzip2 has compressed'",
         ),
         (&["-e", "SELECT * FROM '-'"], "PAR1", "is a Parquet file"),
         (&["-e", "SELECT * FROM '-'"], "", "is empty"),

@@ -53,3 +53,24 @@ fn credentials_that_all_can_read_are_refused() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("chmod 600"), "{}", ran.err);
 }
+
+#[test]
+fn without_a_directory_of_credentials_the_group_may_not_read_users() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = serve(directory.path(), 0o640);
+    command.env("CREDENTIALS_DIRECTORY", "");
+    let ran = run_command(command.args(["--port", "0"]), "");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("chmod 600"), "{}", ran.err);
+}
+
+#[test]
+fn what_the_unit_gives_may_be_given_once_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = serve(directory.path(), 0o600);
+    command.args(["--socket", "/nowhere/a", "--socket", "/nowhere/b"]);
+    command.args(["--port", "0", "--users", "/nowhere/users.toml"]);
+    let ran = run_command(&mut command, "");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("'/nowhere/users.toml'"), "{}", ran.err);
+}
