@@ -54,12 +54,16 @@ class Exporter:
                 if tried.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.05)
+        self.close()
         raise AssertionError("the exporter does not start")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         self.process.terminate()
         self.process.wait()
 
