@@ -155,8 +155,8 @@ impl Runner {
         self.failed_statements += 1;
     }
 
-    /// The last query whose rows a prompt showed, by `source` too, and how; never a statement that
-    /// changes something.
+    /// The last query whose rows a prompt showed, by `source` too, and how; no INSERT and its like.
+    /// A query that assigns variables does so again.
     pub fn last_query(&self) -> Option<(String, View)> {
         self.last_query.clone()
     }

@@ -18,9 +18,9 @@ use crate::row_text::{JsonRows, write_csv_cell, write_csv_header};
 
 /// Bytes that are written together.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Bytes that are reserved for each byte of a long row: its cell, its spelling, which hex digits
-/// make twice as long, and room that a buffer grows by.
-const COPIES: usize = 6;
+/// Bytes that are reserved for each byte of a long row before it is spelled: its cell and its
+/// spelling. What hex digits or a growing buffer take beyond that is asked for behind each row.
+const COPIES: usize = 2;
 
 /// A text file that is being written.
 pub(crate) struct TextWriter {

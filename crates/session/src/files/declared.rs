@@ -26,8 +26,8 @@ pub(super) fn declare(
         let place = place.ok_or_else(unknown)?;
         if let Some(known) = types.get_mut(place) {
             *known = match column_type {
-                // MySQL's BOOL is TINYINT(1): a whole number, unless the values are words.
-                ColumnType::Bool if *known != TextType::Boolean => TextType::Integer,
+                // MySQL's BOOL is TINYINT(1): a whole number, where the first values are numbers.
+                ColumnType::Bool if *known == TextType::Integer => TextType::Integer,
                 other => text_type(other)?,
             };
         }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(are_declared(&names, &declared), [false, true]);
         for (known, expect) in [
             (TextType::Integer, TextType::Integer),
-            (TextType::Text, TextType::Integer),
+            (TextType::Text, TextType::Boolean),
             (TextType::Boolean, TextType::Boolean),
         ] {
             let mut types = [known];

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::MemoryPool;
 use mayfly_exec::TimeSlice;
-use mayfly_records::{ChunkStep, CsvReader, CsvSyntax, Format};
+use mayfly_records::{ChunkStep, CsvReader, CsvSyntax, Error, Format};
 use mayfly_types::{COLUMNS_MAX, ErrorCode, Level, MySqlError, Warning};
 
 use super::text_file::{FileChunk, TextOptions};
@@ -128,17 +128,27 @@ async fn shape(
 }
 
 fn shape_of(mut chunk: FileChunk, syntax: CsvSyntax) -> Option<Shape> {
-    let mut width = || match CsvReader::header(syntax, &mut chunk, COLUMNS_MAX) {
-        Ok(fields) => Ok(fields.map(|fields| fields.len())),
-        Err(_) => Err(()),
+    let mut width = || {
+        let fields = CsvReader::header(syntax, &mut chunk, COLUMNS_MAX);
+        fields.map(|fields| fields.map(|fields| fields.len()))
     };
-    let first = width().ok().flatten()?;
+    let first = match width() {
+        Ok(first) => first?,
+        // Another sign stands behind the quote, and none of these in front of it.
+        Err(Error::TextAfterQuote { field: 1, .. }) => {
+            return Some(Shape {
+                first: 1,
+                is_even: false,
+            });
+        }
+        Err(_) => return None,
+    };
     let mut is_even = true;
     for _ in 1..RECORDS_MAX {
         match width() {
             Ok(Some(fields)) if fields == first => {}
             Ok(None) => break,
-            Ok(Some(_)) | Err(()) => {
+            Ok(Some(_)) | Err(_) => {
                 is_even = false;
                 break;
             }

@@ -84,10 +84,13 @@ pub(super) async fn find(
             if is_directory && !is_in_directory(&name, directory, has_format) {
                 continue;
             }
-            // A link may lead away from where the pattern looks, or nowhere.
+            // A link may lead away from where the pattern looks.
             access.check(&name)?;
             let meta = match std::fs::metadata(&entry) {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                // Removed since; of a link that leads nowhere the rows would be missed.
+                Err(error) if error.kind() == ErrorKind::NotFound && !entry.is_symlink() => {
+                    continue;
+                }
                 meta => meta.map_err(|error| cannot_open(&name, &error))?,
             };
             if !meta.is_file() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mayfly_exec::TempTable;
+use mayfly_exec::{TempTable, Why};
 use mayfly_space::Counters;
 
 use crate::listing::{Listing, some};
@@ -74,7 +74,12 @@ pub(super) fn lines(tables: &[TempTable], limits: Limits) -> Vec<String> {
         }
         lines.push(line);
         if table.on_disk {
-            lines.push(format!("    Spilled: {}", limits.reason(table)));
+            let all: u64 = tables.iter().map(|table| table.live_bytes).sum();
+            let others_bytes = all - table.live_bytes + limits.read_bytes;
+            lines.push(format!(
+                "    Spilled: {}",
+                limits.reason(table, others_bytes)
+            ));
         }
     }
     lines
@@ -111,13 +116,38 @@ impl Limits {
         format!("{}{of_what}", bytes(limit))
     }
 
-    /// Why a temporary table spilled, and what would have kept it in memory.
-    fn reason(self, table: &TempTable) -> String {
+    /// The budget that would keep a temporary table in memory beside so many bytes of others.
+    fn wanted_bytes(self, table: &TempTable, others_bytes: u64) -> u64 {
+        let needed = match table.why {
+            // What a sort wrote has no more beside it what finds its rows in memory.
+            Why::OrderBy | Why::OrderByLimit => table.live_bytes.saturating_mul(2),
+            _ => table.live_bytes,
+        };
+        // An operator leaves a part of the budget to others. With more of it, it also has larger
+        // buffers for merges and output; an eighth more is room for these.
+        let wanted = u128::from(needed) * u128::from(self.memory_bytes);
+        let wanted = wanted.div_ceil(u128::from(self.of(table).max(1)));
+        let wanted = wanted + wanted / 8 + u128::from(others_bytes);
+        u64::try_from(wanted.next_multiple_of(1 << 20)).unwrap_or(u64::MAX)
+    }
+
+    /// Why a temporary table spilled beside so many bytes of other tables of the statement, and
+    /// what would have kept it in memory.
+    fn reason(self, table: &TempTable, others_bytes: u64) -> String {
         let (limit, needed) = (self.of(table), table.live_bytes);
         let needs = format!("it had {} of rows", bytes(needed));
+        let wanted = self.wanted_bytes(table, others_bytes);
         if needed <= limit {
+            let advice = match wanted <= self.memory_bytes {
+                true => String::new(),
+                false => format!(
+                    "; a budget of about {} would have room for all",
+                    bytes(wanted)
+                ),
+            };
             return format!(
-                "{needs}; its limit of {} would do, but others held memory of the budget of {}",
+                "{needs}; its limit of {} would do, but others held memory of the budget of \
+                 {}{advice}",
                 bytes(limit),
                 bytes(self.memory_bytes)
             );
@@ -130,22 +160,13 @@ impl Limits {
                 bytes(needed),
                 bytes(self.memory_bytes)
             ),
-            _ => {
-                // An operator leaves a part of the budget to others. With more of it, it also has
-                // larger buffers for merges and output; an eighth more is room for these.
-                let wanted = u128::from(needed) * u128::from(self.memory_bytes);
-                let wanted = wanted.div_ceil(u128::from(limit.max(1)));
-                let wanted = wanted + wanted / 8 + u128::from(self.read_bytes);
-                let wanted = wanted.next_multiple_of(1 << 20);
-                let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
-                format!(
-                    "{needs}, and could hold {} of the budget of {}; a budget of about {} would \
-                     keep it in memory",
-                    bytes(limit),
-                    bytes(self.memory_bytes),
-                    bytes(wanted)
-                )
-            }
+            _ => format!(
+                "{needs}, and could hold {} of the budget of {}; a budget of about {} would keep \
+                 it in memory",
+                bytes(limit),
+                bytes(self.memory_bytes),
+                bytes(wanted)
+            ),
         }
     }
 }
@@ -160,8 +181,6 @@ fn time(nanos: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mayfly_exec::Why;
-
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -222,8 +241,19 @@ mod tests {
         };
         let told = lines(&[table(96 * MIB, true)], reading);
         assert!(told[1].contains("about 154.00 MiB"), "{told:?}");
-        let told = lines(&[table(44 * MIB, true)], limits);
-        assert!(told[1].contains("others held memory"), "{told:?}");
+        let told = lines(&[table(40 * MIB, true)], limits);
+        assert!(told[1].ends_with("of the budget of 64.00 MiB"), "{told:?}");
+        let told = lines(&[table(44 * MIB, true), table(96 * MIB, false)], limits);
+        assert!(
+            told[1].ends_with("about 162.00 MiB would have room for all"),
+            "{told:?}"
+        );
+        let sorted = TempTable {
+            why: Why::OrderBy,
+            ..table(48 * MIB + 1, true)
+        };
+        let told = lines(&[sorted], limits);
+        assert!(told[1].contains("about 145.00 MiB"), "{told:?}");
         let more = TempTable {
             memory_bytes: 50 * MIB,
             ..table(96 * MIB, true)
