@@ -39,7 +39,7 @@ pub enum Benchmark {
     Planning,
     /// Mixed statements and random kills for 20 minutes, after which nothing may have grown.
     Soak,
-    /// Seven workloads of sysbench on one table, in memory and in a quarter of it.
+    /// All scripts of sysbench on one table, in memory and in a quarter of it.
     Seed2,
     /// Temporary tables by single statements: create, drop, insert, update, delete.
     Seed3,

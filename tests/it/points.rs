@@ -11,7 +11,7 @@ use mayfly_testkit::Random;
 use crate::engine::{check_nothing_left, open, read, rows, run};
 
 const ROUNDS: u64 = 8;
-const STATEMENTS: usize = 250;
+const STATEMENTS: usize = 400;
 const SEED: u64 = 20_261_122;
 
 /// Columns with values that fit, values that must be changed, and values that are refused.
@@ -103,7 +103,7 @@ const COLUMNS: [(&str, &[&str]); 16] = [
 ];
 
 /// What queries make of rows, and their order where there is a LIMIT.
-const COMPUTED: [(&str, &str); 8] = [
+const COMPUTED: [(&str, &str); 11] = [
     ("COUNT(*), SUM(c0), MAX(id)", ""),
     ("MIN(c0), AVG(id), COUNT(DISTINCT c1)", ""),
     ("DISTINCT c1", "ORDER BY 1"),
@@ -112,6 +112,10 @@ const COMPUTED: [(&str, &str); 8] = [
     ("id, c0 + 1", "ORDER BY id DESC LIMIT 3"),
     ("id, c1", "ORDER BY id LIMIT 2 OFFSET 1"),
     ("*", "ORDER BY c3"),
+    // What the key of the condition may hold.
+    ("COUNT(id), SUM(id)", ""),
+    ("COUNT(c0), MIN(c0), MAX(c0)", ""),
+    ("c1, c2, COUNT(*)", "GROUP BY c1, c2"),
 ];
 /// What must have been counted alike in the end.
 const COUNTED: &str = "SHOW SESSION STATUS WHERE Variable_name IN ('Com_select', 'Rows_sent', \
@@ -148,7 +152,8 @@ impl Statements {
     fn condition(&mut self) -> String {
         match self.random.below(20) {
             0..10 => return format!("id = {}", self.id()),
-            10..16 => return self.range(),
+            10..13 => return self.range(),
+            13..17 => return self.ranges(),
             _ => {}
         }
         let place = self.random.below(self.columns.len() as u64) as usize;
@@ -167,6 +172,25 @@ impl Statements {
             5 => format!("id < {low}"),
             6 => format!("c0 > {low} AND c0 <= {high}"),
             _ => format!("c1 = {low} AND c2 > {high}"),
+        }
+    }
+
+    /// Several ranges, which may meet or be empty.
+    fn ranges(&mut self) -> String {
+        let ids = [self.id(), self.id(), self.id(), self.id()];
+        let [a, b, c, d] = &ids;
+        let places = [1, 1, 2, 2].map(|place: usize| self.columns[place]);
+        let [x, y, v, w] = places.map(|column| self.value(column).replace("DEFAULT", "'dflt'"));
+        match self.random.below(10) {
+            0..2 => format!("id BETWEEN {a} AND {b} OR id BETWEEN {c} AND {d}"),
+            2 => format!("id = {a} OR id > {b} AND id < {c} OR (id IN ({d}, 3))"),
+            3 => format!("(id < {a} OR {b} <= id)"),
+            4 => format!("c0 BETWEEN {a} AND {b} OR c0 = {c} OR c0 > {d}"),
+            5 => format!("id = {a} OR c0 = {b}"),
+            6 => format!("(c1, c2) IN (({x}, {v}), ({y}, {w}))"),
+            7 => format!("c1 = {x} AND (c2 > {a} OR c2 = {w})"),
+            8 => format!("(c2, c1) = ({v}, {x}) OR c1 = {y}"),
+            _ => format!("c1 = {x} AND c2 = {v} OR c1 = {y} AND c2 < {b}"),
         }
     }
 
@@ -195,27 +219,28 @@ impl Statements {
                     true => format!("c{place} + {}", self.random.below(300)),
                     false => self.value(self.columns[place]).to_owned(),
                 };
-                let text = format!("UPDATE t SET c{place} = {value} WHERE {}", self.condition());
-                let long = format!("{text} AND 1 = 1");
-                (text, long)
+                let update = format!("UPDATE t SET c{place} = {value} WHERE");
+                let condition = self.condition();
+                let long = format!("{update} ({condition}) AND 1 = 1");
+                (format!("{update} {condition}"), long)
             }
             7 => {
-                let text = format!("DELETE FROM t WHERE {}", self.condition());
-                let long = format!("{text} AND 1 = 1");
-                (text, long)
+                let condition = self.condition();
+                let long = format!("DELETE FROM t WHERE ({condition}) AND 1 = 1");
+                (format!("DELETE FROM t WHERE {condition}"), long)
             }
             10.. => {
                 let (list, rest) = COMPUTED[self.random.below(COMPUTED.len() as u64) as usize];
                 let condition = self.condition();
                 let text = format!("SELECT {list} FROM t WHERE {condition} {rest}");
-                let long = format!("SELECT {list} FROM t WHERE {condition} AND 1 = 1 {rest}");
+                let long = format!("SELECT {list} FROM t WHERE ({condition}) AND 1 = 1 {rest}");
                 (text, long)
             }
             _ => {
                 let list = ["*", "id", "c0, id", "t.c0"][self.random.below(4) as usize];
-                let text = format!("SELECT {list} FROM t WHERE {}", self.condition());
-                let long = format!("{text} AND 1 = 1");
-                (text, long)
+                let condition = self.condition();
+                let long = format!("SELECT {list} FROM t WHERE ({condition}) AND 1 = 1");
+                (format!("SELECT {list} FROM t WHERE {condition}"), long)
             }
         }
     }

@@ -167,7 +167,9 @@ async fn a_kept_plan_gives_what_a_new_one_gives() {
                 continue;
             }
             let again = told(kept, sql).await;
-            let once = told(new, &format!("{sql} /* {step} */")).await;
+            // Comments around a statement would make no difference.
+            let once = sql.replacen("SELECT", &format!("SELECT /* {step} */"), 1);
+            let once = told(new, &once).await;
             assert_eq!(again, once, "round {round}, step {step}: {sql}");
         }
         let count = "SHOW SESSION STATUS WHERE Variable_name IN ('Questions', 'Com_select', \

@@ -50,6 +50,7 @@ pub struct Template<'a> {
 impl<'a> Template<'a> {
     /// Takes a statement apart; `None` where the statement is not one on rows, or has no shape.
     pub fn read(text: &'a str) -> Option<Template<'a>> {
+        let text = bare(text);
         let bytes = text.as_bytes();
         if bytes.len() > TEXT_BYTES_MAX || !begins_well(bytes) {
             return None;
@@ -86,6 +87,34 @@ impl<'a> Template<'a> {
             rows,
         })
     }
+}
+
+/// A statement without the spaces and comments around it, as templates are indented and as tracing
+/// adds who asks: `SELECT 1 /* trace: 7 */`. A comment inside of it stays: it belongs to labels.
+fn bare(text: &str) -> &str {
+    let mut bare = text.trim_ascii();
+    while let Some((comment, behind)) = bare.split_once("*/") {
+        match comment.strip_prefix("/*") {
+            Some(inside) if is_passed_over(inside) => bare = behind.trim_ascii_start(),
+            _ => break,
+        }
+    }
+    while let Some((before, inside)) =
+        { bare.strip_suffix("*/") }.and_then(|bare| bare.rsplit_once("/*"))
+    {
+        if !is_passed_over(inside) {
+            break;
+        }
+        // Where it is no comment but ends a text in quotes, the text has no end now, which nobody
+        // takes for a statement.
+        bare = before.trim_ascii_end();
+    }
+    bare
+}
+
+/// Whether what stands behind `/*` means nothing: no hint, and no statement for some versions.
+fn is_passed_over(inside: &str) -> bool {
+    !inside.starts_with(['!', '+']) && !inside.starts_with("M!")
 }
 
 /// Whether a statement is one on rows, by its first letters.
@@ -428,6 +457,32 @@ mod tests {
             "INSERT INTO t VALUES (1, 'a\\n')",
             "INSERT INTO t VALUES (1, --2)",
             "REPLACE INTO t VALUES (1, 2)",
+        ] {
+            assert_eq!(shape(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn spaces_and_comments_around_a_statement_make_no_difference() {
+        let shape = |text| Template::read(text).map(|template| template.shape);
+        let plain = shape("SELECT a FROM t WHERE b = 'x /* y'");
+        assert!(plain.is_some());
+        for same in [
+            "\n\t  SELECT a FROM t WHERE b = 'x'\r\n",
+            "/* a */ /**/SELECT a FROM t WHERE b = 'x' /* trace: 00-4b-01 */ /* - */",
+            "SELECT a FROM t WHERE b = '/*' /*' */",
+        ] {
+            assert_eq!(shape(same), plain, "{same}");
+        }
+        for none in [
+            "/*+ a */ SELECT a FROM t WHERE b = 'x'",
+            "/*/ SELECT a FROM t WHERE b = 'x'",
+            "SELECT a FROM t WHERE b = 'x' /*!50000 AND 1 */",
+            "SELECT a FROM t WHERE b = 'x' /*M!100000 AND 1 */",
+            "SELECT a /* b */ FROM t WHERE b = 'x'",
+            "SELECT a FROM t WHERE b = '/* x */",
+            "SELECT a FROM t WHERE b = 'x' -- /* y */",
+            "/* SELECT a FROM t WHERE b = 'x' */",
         ] {
             assert_eq!(shape(none), None, "{none}");
         }

@@ -62,16 +62,24 @@ pub fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
 
 /// The conditions that AND connects, in the order in which they are written.
 pub fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    operands(condition, &BinaryOperator::And)
+}
+
+/// The conditions that OR connects, in the order in which they are written.
+pub fn disjuncts(condition: &Expr) -> Vec<&Expr> {
+    operands(condition, &BinaryOperator::Or)
+}
+
+/// What one operator connects, without parentheses around it. Long chains take no stack.
+fn operands<'e>(expr: &'e Expr, connects: &BinaryOperator) -> Vec<&'e Expr> {
     let mut found = Vec::new();
-    let mut rest = vec![condition];
-    while let Some(condition) = rest.pop() {
-        match condition {
+    let mut rest = vec![expr];
+    while let Some(expr) = rest.pop() {
+        match expr {
             Expr::Nested(inner) => rest.push(inner),
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::And,
-                right,
-            } => rest.extend([right.as_ref(), left.as_ref()]),
+            Expr::BinaryOp { left, op, right } if op == connects => {
+                rest.extend([right.as_ref(), left.as_ref()]);
+            }
             other => found.push(other),
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! Owns: the contenders, the sizes, and which figures are to be reached.
 //!
-//! The seven workloads of the page at each number of threads. MyISAM reads its data file by
-//! `pread`, and in a second server through a mapping. Mayfly holds the table in memory, and in
-//! three further servers in a quarter of what it takes, its file read directly, through the page
-//! cache, and through a mapping. All take turns in every cell.
+//! The seven workloads of the page, and the other scripts that sysbench comes with, at each number
+//! of threads. MyISAM reads its data file by `pread`, and in a second server through a mapping.
+//! Mayfly holds the table in memory, and in three further servers in a quarter of what it takes,
+//! its file read directly, through the page cache, and through a mapping. All take turns in every
+//! cell.
 
 mod check;
 mod tables;

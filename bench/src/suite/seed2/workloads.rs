@@ -1,4 +1,4 @@
-//! The seven workloads, in the words of sysbench.
+//! The workloads of the page and the other scripts that sysbench comes with, in its words.
 //!
 //! Owns: the script and the options of each, what each may change, the run of a cell.
 //! Never: reads the tables itself; that is `check`.
@@ -25,6 +25,8 @@ pub(super) enum Changes {
     Text,
     /// Rows are removed and inserted again with other values.
     Rows,
+    /// Rows come or go.
+    Count,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub(super) struct Workload {
     pub(super) changes: Changes,
 }
 
-pub(super) const WORKLOADS: [Workload; 7] = [
+pub(super) const WORKLOADS: [Workload; 12] = [
     Workload {
         name: "point select",
         script: Some("oltp_point_select"),
@@ -81,10 +83,41 @@ pub(super) const WORKLOADS: [Workload; 7] = [
         changes: Changes::Rows,
     },
     Workload {
+        name: "random points",
+        script: Some("select_random_points"),
+        options: &[],
+        changes: Changes::Nothing,
+    },
+    Workload {
+        name: "random ranges",
+        script: Some("select_random_ranges"),
+        options: &[],
+        changes: Changes::Nothing,
+    },
+    Workload {
+        name: "OLTP write-only",
+        script: Some("oltp_write_only"),
+        options: &[],
+        changes: Changes::Rows,
+    },
+    Workload {
         name: "batch select",
         script: None,
         options: &["--batch-size=20000"],
         changes: Changes::Nothing,
+    },
+    // Behind them the table has another number of rows.
+    Workload {
+        name: "insert",
+        script: Some("oltp_insert"),
+        options: &[],
+        changes: Changes::Count,
+    },
+    Workload {
+        name: "delete",
+        script: Some("oltp_delete"),
+        options: &[],
+        changes: Changes::Count,
     },
 ];
 

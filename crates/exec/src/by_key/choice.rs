@@ -118,8 +118,7 @@ pub(crate) fn choose(
         for search in &searches {
             rows = rows.saturating_add(table.estimate(search).map_err(table_error)?);
         }
-        // What is read off a key is not looked at twice, so that ranges must not overlap.
-        let is_covered = alternatives.len() == 1 && covered(key);
+        let is_covered = covered(key);
         let is_better = |best: &Choice| (rows, !is_covered) < (best.rows, !best.is_covered);
         if best.as_ref().is_none_or(is_better) {
             best = Some(Choice {

@@ -8,7 +8,6 @@ use std::ops::{Bound, Range};
 use arrow_array::ArrayRef;
 
 use super::decoder::KeyDecoder;
-use super::search::Wanted;
 use super::{Index, Indexes, Search};
 use crate::definition::{Key, KeyPart};
 use crate::error::Result;
@@ -146,8 +145,7 @@ impl Indexes {
     }
 
     /// The values of some columns in the rows that searches find, read off the keys, and how many
-    /// rows they are; `None` when they are more than `limit`. The searches find different rows or
-    /// the same ones. They come in the order of the key if there is one search.
+    /// rows they are, in the order of the key; `None` when they are more than `limit`.
     pub(crate) fn values(
         &self,
         searches: &[Search],
@@ -158,12 +156,9 @@ impl Indexes {
             return Ok(None);
         };
         let index = &self.indexes[first.key];
-        let mut all: Vec<Wanted> = searches.iter().map(|search| index.wanted(search)).collect();
-        all.sort();
-        all.dedup();
         let mut decoder = KeyDecoder::new(&index.encoder, parts);
         let mut count = 0;
-        for wanted in &all {
+        for wanted in index.wanted_once(searches) {
             let mut entries = index.tree.range(wanted.range());
             while let Some((key, _)) = entries.next_entry()? {
                 count += 1;

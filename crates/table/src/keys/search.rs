@@ -43,14 +43,53 @@ impl Search {
 }
 
 /// The keys that a search asks for.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wanted {
     /// One key of a unique index.
     One(Vec<u8>),
+    /// From the first, and up to the second without it.
     Range(Vec<u8>, Option<Vec<u8>>),
 }
 
 impl Wanted {
+    /// The first key that it may find.
+    fn low(&self) -> &[u8] {
+        match self {
+            Wanted::One(low) | Wanted::Range(low, _) => low,
+        }
+    }
+
+    /// Whether no key lies between its ends: `BETWEEN 9 AND 3`.
+    fn is_empty(&self) -> bool {
+        matches!(self, Wanted::Range(low, Some(high)) if low >= high)
+    }
+
+    /// Takes in another one that begins at the same key or behind it; gives it back where some key
+    /// may lie between the two.
+    fn join(&mut self, next: Wanted) -> Option<Wanted> {
+        match (&mut *self, next) {
+            (Wanted::One(key), next) if next.low() != key.as_slice() => Some(next),
+            (Wanted::One(_), next) => {
+                *self = next;
+                None
+            }
+            (Wanted::Range(_, None), _) => None,
+            (Wanted::Range(_, Some(high)), Wanted::One(key)) => {
+                (key >= *high).then_some(Wanted::One(key))
+            }
+            (Wanted::Range(_, Some(high)), Wanted::Range(low, to)) if low > *high => {
+                Some(Wanted::Range(low, to))
+            }
+            (Wanted::Range(_, high), Wanted::Range(_, to)) => {
+                // No bound lies behind all bounds.
+                *high = match (high.take(), to) {
+                    (Some(high), Some(to)) => Some(high.max(to)),
+                    _ => None,
+                };
+                None
+            }
+        }
+    }
+
     pub(super) fn range(&self) -> KeyRange<'_> {
         match self {
             Wanted::One(key) => KeyRange {
@@ -69,19 +108,25 @@ impl Wanted {
 }
 
 impl Indexes {
-    /// The numbers of the rows that searches find; `None` when they are more than `limit`.
+    /// The numbers of the rows that searches of one key find, each of them once; `None` when they
+    /// are more than `limit`. They come in the order of the key if there is one search.
     pub(crate) fn search(&self, searches: &[Search], limit: usize) -> Result<Option<Vec<u64>>> {
+        let Some(first) = searches.first() else {
+            return Ok(Some(Vec::new()));
+        };
+        let index = &self.indexes[first.key];
         let mut numbers = Vec::new();
-        for search in searches {
-            let index = &self.indexes[search.key];
-            if !index.search(&index.wanted(search), limit, &mut numbers)? {
+        if let [search] = searches {
+            let is_all = index.search(&index.wanted(search), limit, &mut numbers)?;
+            return Ok(is_all.then_some(numbers));
+        }
+        for wanted in index.wanted_once(searches) {
+            if !index.search(&wanted, limit, &mut numbers)? {
                 return Ok(None);
             }
         }
-        if searches.len() > 1 {
-            numbers.sort_unstable();
-            numbers.dedup();
-        }
+        // By pages, each of which is read once then.
+        numbers.sort_unstable();
         Ok(Some(numbers))
     }
 
@@ -98,6 +143,9 @@ impl Indexes {
 impl Index {
     /// Adds the numbers of the rows that a search finds; whether they are within the limit.
     fn search(&self, wanted: &Wanted, limit: usize, numbers: &mut Vec<u64>) -> Result<bool> {
+        if wanted.is_empty() {
+            return Ok(true);
+        }
         if let Wanted::One(key) = wanted {
             let found = self.tree.get(key)?;
             numbers.extend(found.and_then(|payload| payload.row_id()));
@@ -110,6 +158,25 @@ impl Index {
             }
         }
         Ok(true)
+    }
+
+    /// What several searches ask for, in the order of the key: ranges that meet are one, so that no
+    /// key lies in two of them.
+    pub(super) fn wanted_once(&self, searches: &[Search]) -> Vec<Wanted> {
+        let mut all: Vec<Wanted> = { searches.iter() }
+            .map(|search| self.wanted(search))
+            .filter(|wanted| !wanted.is_empty())
+            .collect();
+        all.sort_unstable_by(|one, other| one.low().cmp(other.low()));
+        let mut joined: Vec<Wanted> = Vec::with_capacity(all.len());
+        for wanted in all {
+            let apart = match joined.last_mut() {
+                Some(last) => last.join(wanted),
+                None => Some(wanted),
+            };
+            joined.extend(apart);
+        }
+        joined
     }
 
     pub(super) fn wanted(&self, search: &Search) -> Wanted {

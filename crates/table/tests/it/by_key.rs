@@ -1,5 +1,6 @@
 //! Many values of a key at once, walks in its order, and values read off it, against a vector.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -114,6 +115,15 @@ fn check(account: &Account, count: usize, failures: &mut u32) {
     let of_kinds = all.iter().filter(|row| [4, 1].contains(&row.2));
     let expected: Vec<(i64, i32)> = of_kinds.map(|row| (row.0, row.2)).collect();
     assert!(read == expected, "values of two kinds");
+    // Ranges that meet are read once.
+    let from_2 = Search {
+        low: Bound::Included(of_kind(2)),
+        ..Search::equal(KIND, Vec::new())
+    };
+    let meeting = [from_2, Search::equal(KIND, vec![of_kind(4)])];
+    let values = || table.search_values(&meeting, &[2], usize::MAX);
+    let (_, rows) = again(values, failures).expect("the key holds kinds");
+    assert_eq!(rows, all.iter().filter(|row| row.2 >= 2).count());
     assert!(!table.covers(KIND, &[0, 1]));
     let everything = [Search::equal(CODE, Vec::new())];
     let codes = || table.search_values(&everything, &[1], usize::MAX);

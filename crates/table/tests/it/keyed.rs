@@ -333,8 +333,22 @@ fn search(random: &mut Random, table: &Table, expect: &[Row]) {
         &[range(Bound::Excluded(id(low)), Bound::Included(id(high)))],
         &|row| row.0 > low && row.0 <= high,
     );
+    // Ranges that meet, lie within one another or are empty; each row is found once.
+    let ends: Vec<(i64, i64)> = (0..2 + random.below(6))
+        .map(|_| (random.below(500) as i64, random.below(600) as i64))
+        .collect();
+    let between = |(low, high)| range(Bound::Included(id(low)), Bound::Excluded(id(high)));
+    let mut several: Vec<Search> = ends.iter().copied().map(between).collect();
+    several.push(Search::equal(PRIMARY, vec![id(low)]));
+    several.push(range(Bound::Excluded(id(high)), Bound::Unbounded));
+    check(&several, &|row| {
+        let lies_in = |(low, high): &(i64, i64)| row.0 >= *low && row.0 < *high;
+        ends.iter().any(lies_in) || row.0 == low || row.0 > high
+    });
     let of = random.below(7) as i32;
     check(&[Search::equal(KIND, vec![kind(of)])], &|row| row.2 == of);
+    let kinds = [of, 2, 5].map(|of| Search::equal(KIND, vec![kind(of)]));
+    check(&kinds, &|row| [of, 2, 5].contains(&row.2));
     let descending = Search {
         key: KIND,
         equal: Vec::new(),

@@ -2,7 +2,6 @@
 //!
 //! Whatever is not exactly of the kind is `None`, errors included: the long way tells them.
 
-use std::ops::Bound;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::sql::sqlparser::ast::{
@@ -17,9 +16,8 @@ use mayfly_sql::statement::{
 use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
-use super::known::{
-    Action, Among, Cell, Choice, Given, KnownDigests, Meant, NewValue, PointStatement,
-};
+use super::key_condition::choice;
+use super::known::{Action, Cell, Given, KnownDigests, Meant, NewValue, PointStatement};
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::assign::sources;
@@ -56,7 +54,7 @@ impl Constants {
     }
 
     /// The same for a value that a column of a key may equal, as a value of its type.
-    fn equal(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
+    pub(super) fn equal(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
         let cell = self.cell(expression)?;
         let literal = cell.value(&self.0)?;
         let is_text = matches!(
@@ -71,7 +69,7 @@ impl Constants {
     }
 
     /// The same for a number that a column of whole numbers is compared with.
-    fn number(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
+    pub(super) fn number(&mut self, expression: &Expr, column: &Column) -> Option<Cell> {
         let cell = self.equal(expression, column)?;
         column.column_type.is_integer().then_some(cell)
     }
@@ -321,155 +319,7 @@ fn new_value(
     Some(NewValue::Sum { is_minus, other })
 }
 
-/// Reads comparisons of columns with constants, joined by AND, where the columns are the first ones
-/// of a key and all but the last of them equal something.
-pub(super) fn choice(
-    condition: &Expr,
-    table: &Table,
-    alias: &str,
-    constants: &mut Constants,
-) -> Option<Choice> {
-    let mut compared = Compared::default();
-    read(condition, table, alias, constants, &mut compared)?;
-    let Compared { mut parts, among } = compared;
-    for (number, key) in table.definition().keys.iter().enumerate() {
-        let Some(first) = key.parts.get(..parts.len()) else {
-            continue;
-        };
-        if let Some((column, _)) = &among
-            && key.parts.get(parts.len()).map(|part| part.column) != Some(*column)
-        {
-            continue;
-        }
-        let place = |column: usize| first.iter().position(|part| part.column == column);
-        let is_whole = first.iter().all(|part| part.prefix.is_none());
-        if is_whole && parts.iter().all(|(column, _)| place(*column).is_some()) {
-            parts.sort_by_key(|(column, _)| place(*column));
-            return Some(Choice {
-                key: number,
-                parts,
-                among,
-            });
-        }
-    }
-    None
-}
-
-/// What a condition says of columns.
-#[derive(Default)]
-struct Compared {
-    parts: Vec<(usize, Cell)>,
-    among: Option<(usize, Among)>,
-}
-
-impl Compared {
-    /// Takes note of what a column may be; `None` where something is said of it already, or of
-    /// another column that is not to equal something.
-    fn lies(&mut self, column: usize, among: Among) -> Option<()> {
-        if self.parts.iter().any(|(other, _)| *other == column) {
-            return None;
-        }
-        self.among = Some(match (self.among.take(), among) {
-            (None, among) => (column, among),
-            (
-                Some((other, Among::Between(low, Bound::Unbounded))),
-                Among::Between(Bound::Unbounded, high),
-            )
-            | (
-                Some((other, Among::Between(Bound::Unbounded, high))),
-                Among::Between(low, Bound::Unbounded),
-            ) if other == column => (column, Among::Between(low, high)),
-            _ => return None,
-        });
-        Some(())
-    }
-}
-
-fn read(
-    condition: &Expr,
-    table: &Table,
-    alias: &str,
-    constants: &mut Constants,
-    compared: &mut Compared,
-) -> Option<()> {
-    let (left, op, right) = match condition {
-        Expr::BinaryOp { left, op, right } => (left, op, right),
-        Expr::Nested(inner) => return read(inner, table, alias, constants, compared),
-        Expr::Between {
-            expr,
-            negated: false,
-            low,
-            high,
-        } => {
-            let column = column_of(expr, table, alias)?;
-            let low = constants.number(low, &table.columns()[column])?;
-            let high = constants.number(high, &table.columns()[column])?;
-            let between = Among::Between(Bound::Included(low), Bound::Included(high));
-            return compared.lies(column, between);
-        }
-        Expr::InList {
-            expr,
-            list,
-            negated: false,
-        } => {
-            let column = column_of(expr, table, alias)?;
-            let of = &table.columns()[column];
-            let cells = list.iter().map(|value| constants.number(value, of));
-            return compared.lies(column, Among::In(cells.collect::<Option<_>>()?));
-        }
-        _ => return None,
-    };
-    if *op == BinaryOperator::And {
-        read(left, table, alias, constants, compared)?;
-        return read(right, table, alias, constants, compared);
-    }
-    let (column, value, is_turned) = match column_of(left, table, alias) {
-        Some(column) => (column, right, false),
-        None => (column_of(right, table, alias)?, left, true),
-    };
-    let of = &table.columns()[column];
-    let (op, nothing) = (turned(op, is_turned), Bound::Unbounded);
-    let among = match op {
-        BinaryOperator::Eq => {
-            let is_twice = { compared.parts.iter().map(|(other, _)| other) }
-                .chain(compared.among.iter().map(|(other, _)| other))
-                .any(|other| *other == column);
-            if is_twice {
-                return None;
-            }
-            let cell = constants.equal(value, of)?;
-            compared.parts.push((column, cell));
-            return Some(());
-        }
-        BinaryOperator::Gt => {
-            Among::Between(Bound::Excluded(constants.number(value, of)?), nothing)
-        }
-        BinaryOperator::GtEq => {
-            Among::Between(Bound::Included(constants.number(value, of)?), nothing)
-        }
-        BinaryOperator::Lt => {
-            Among::Between(nothing, Bound::Excluded(constants.number(value, of)?))
-        }
-        BinaryOperator::LtEq => {
-            Among::Between(nothing, Bound::Included(constants.number(value, of)?))
-        }
-        _ => return None,
-    };
-    compared.lies(column, among)
-}
-
-/// The comparison with its sides exchanged, if they are to be.
-fn turned(op: &BinaryOperator, is_turned: bool) -> BinaryOperator {
-    match op {
-        BinaryOperator::Gt if is_turned => BinaryOperator::Lt,
-        BinaryOperator::GtEq if is_turned => BinaryOperator::LtEq,
-        BinaryOperator::Lt if is_turned => BinaryOperator::Gt,
-        BinaryOperator::LtEq if is_turned => BinaryOperator::GtEq,
-        other => other.clone(),
-    }
-}
-
-fn column_of(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
+pub(super) fn column_of(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
     match expr {
         Expr::Identifier(ident) => table.definition().column(&ident.value),
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {

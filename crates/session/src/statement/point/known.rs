@@ -6,7 +6,6 @@
 use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -15,6 +14,7 @@ use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Dictionary, Table, Turn};
 
+use super::key_condition::Choice;
 use super::remainder::Remainder;
 use crate::digests::DigestCell;
 use crate::local::Local;
@@ -165,21 +165,6 @@ pub(super) enum Action {
         /// The constants that the plan was made for, by their place.
         fixed: Vec<(usize, Literal<'static>)>,
     },
-}
-
-/// The rows whose first columns of a key equal constants, and the next one lies among others.
-pub(super) struct Choice {
-    pub(super) key: usize,
-    /// Columns with what they equal, in the order of the key.
-    pub(super) parts: Vec<(usize, Cell)>,
-    /// The column of the key behind them, and what it may be; it has whole numbers.
-    pub(super) among: Option<(usize, Among)>,
-}
-
-/// What a column is compared with.
-pub(super) enum Among {
-    Between(Bound<Cell>, Bound<Cell>),
-    In(Vec<Cell>),
 }
 
 /// A constant or NULL.

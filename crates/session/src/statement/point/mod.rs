@@ -22,6 +22,7 @@
 //! microseconds in all, where a plan takes a millisecond.
 
 mod compile;
+mod key_condition;
 mod known;
 mod remainder;
 mod run;

@@ -30,8 +30,9 @@ use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
 use mayfly_table::Table;
 
-use super::compile::{Constants, choice, is_plain};
-use super::known::{Action, Choice, KnownDigests, PointStatement};
+use super::compile::{Constants, is_plain};
+use super::key_condition::{Choice, choice};
+use super::known::{Action, KnownDigests, PointStatement};
 use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;

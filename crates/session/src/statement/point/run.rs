@@ -2,7 +2,7 @@
 //!
 //! Nothing is changed before all is known to fit: what returns `None` has done nothing.
 
-use std::ops::Bound;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
 use arrow::compute::kernels::boolean::or;
@@ -16,7 +16,8 @@ use mayfly_sql::literal::{Literal, column_of};
 use mayfly_table::{Change, Purpose, Search, Table, TableSnapshot, Turn};
 use mayfly_types::MySqlError;
 
-use super::known::{Action, Among, Cell, Choice, Given, NewValue, PointStatement, Target, Value};
+use super::key_condition::Choice;
+use super::known::{Action, Cell, Given, NewValue, PointStatement, Target, Value};
 use super::remainder::Remainder;
 use super::{Done, Ran};
 use crate::connection::Connection;
@@ -28,6 +29,8 @@ use crate::statement::turns::{Busy, purpose_of_rows};
 /// Most rows that are changed here, and most that are read: more are worth a plan.
 const CHANGED_MAX: usize = 64;
 const READ_MAX: usize = 1024;
+/// Most rows that are read off a key, some hundred microseconds.
+const COVERED_MAX: usize = 1 << 14;
 /// About the most bytes that are read here.
 const READ_BYTES_MAX: u64 = 1 << 20;
 /// Most rows that are found here and fetched while they are sent; a scan with all threads is worth
@@ -263,7 +266,13 @@ fn select(
     columns: &[usize],
     constants: &[Option<Literal<'_>>],
 ) -> Found<Ran> {
-    let Some((snapshot, numbers)) = numbers(target, rows, FETCHED_MAX, constants)? else {
+    if !target.settings.selects_all {
+        return Ok(None);
+    }
+    let Some(searches) = rows.searches(&target.table, constants) else {
+        return Ok(None);
+    };
+    let Some((snapshot, numbers)) = search(target, &searches, FETCHED_MAX)? else {
         return Ok(None);
     };
     if is_little(&target.table, numbers.len()) {
@@ -294,29 +303,30 @@ fn read(
     columns: &[usize],
     constants: &[Option<Literal<'_>>],
 ) -> Found<RecordBatch> {
-    let Some((snapshot, numbers)) = numbers(target, rows, READ_MAX, constants)? else {
-        return Ok(None);
-    };
-    match is_little(&target.table, numbers.len()) {
-        true => rows_of(&snapshot, numbers, columns).map(Some),
-        false => Ok(None),
-    }
-}
-
-/// The numbers of the rows that a statement reads; `None` when they are many.
-fn numbers(
-    target: &Target,
-    rows: &Choice,
-    most: usize,
-    constants: &[Option<Literal<'_>>],
-) -> Found<(TableSnapshot, Vec<u64>)> {
+    let table = &target.table;
     if !target.settings.selects_all {
         return Ok(None);
     }
-    let Some(searches) = rows.searches(&target.table, constants) else {
+    let Some(searches) = rows.searches(table, constants) else {
         return Ok(None);
     };
-    search(target, &searches, most)
+    if table.covers(rows.key, columns) {
+        let values = table.search_values(&searches, columns, COVERED_MAX);
+        let Some((values, count)) = values.map_err(table_error)? else {
+            return Ok(None);
+        };
+        let searched = Searched::of(table, &searches);
+        target.reads.set(searched.reads(count));
+        let schema = table.schema().project(columns).map_err(plan_error)?;
+        return batch_of(&Arc::new(schema), values, count).map(Some);
+    }
+    let Some((snapshot, numbers)) = search(target, &searches, READ_MAX)? else {
+        return Ok(None);
+    };
+    match is_little(table, numbers.len()) {
+        true => rows_of(&snapshot, numbers, columns).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Whether so many rows of a table may be read at once.
@@ -354,67 +364,6 @@ fn compute(
     Ok(found
         .and_then(|rows| over.run(rows, connection))
         .map(|(rows, tables)| Done::Selected(rows, tables)))
-}
-
-impl Choice {
-    /// The searches for some constants; `None` where one of them is not a value of its column.
-    fn searches(&self, table: &Table, constants: &[Option<Literal<'_>>]) -> Option<Vec<Search>> {
-        let value = |column: usize, cell: &Cell| {
-            let value = cell.value(constants)?;
-            // How spaces at the end compare is not the business of a search.
-            if value.is_text && value.spelled.ends_with(' ') {
-                return None;
-            }
-            column_of(&[Some(value)], &table.columns()[column].column_type)
-        };
-        let mut equal = Vec::with_capacity(self.parts.len() + 1);
-        for (column, cell) in &self.parts {
-            equal.push(value(*column, cell)?);
-        }
-        let Some((column, among)) = &self.among else {
-            return Some(vec![Search::equal(self.key, equal)]);
-        };
-        match among {
-            Among::Between(low, high) => {
-                let is_closed = matches!((low, high), (Bound::Included(_), Bound::Included(_)));
-                if let (Some(low), Some(high)) =
-                    (number_of(low, constants), number_of(high, constants))
-                    && (low > high || low == high && !is_closed)
-                {
-                    return None;
-                }
-                let bound = |bound: &Bound<Cell>| {
-                    Some(match bound {
-                        Bound::Included(cell) => Bound::Included(value(*column, cell)?),
-                        Bound::Excluded(cell) => Bound::Excluded(value(*column, cell)?),
-                        Bound::Unbounded => Bound::Unbounded,
-                    })
-                };
-                let (low, high) = (bound(low)?, bound(high)?);
-                Some(vec![Search {
-                    low,
-                    high,
-                    ..Search::equal(self.key, equal)
-                }])
-            }
-            Among::In(cells) => {
-                let one = |cell| {
-                    let mut equal = equal.clone();
-                    equal.push(value(*column, cell)?);
-                    Some(Search::equal(self.key, equal))
-                };
-                cells.iter().map(one).collect()
-            }
-        }
-    }
-}
-
-/// The number of a bound.
-fn number_of(bound: &Bound<Cell>, constants: &[Option<Literal<'_>>]) -> Option<i128> {
-    match bound {
-        Bound::Included(cell) | Bound::Excluded(cell) => cell.value(constants)?.integer(),
-        Bound::Unbounded => None,
-    }
 }
 
 /// The searches for the rows that a statement changes, and the right to change them.

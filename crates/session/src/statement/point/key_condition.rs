@@ -1,0 +1,329 @@
+//! Conditions on the columns of one key: `k = ?`, `k BETWEEN ? AND ? OR k IN (?, ?)`.
+//!
+//! Owns the reading of such a condition, for any constants, and the searches of the key that it
+//! comes to for some. **Never** keeps a part of a condition to be checked later: a condition with
+//! another part is not of the kind.
+
+use std::ops::Bound;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use mayfly_sql::literal::{Literal, column_of as values_of};
+use mayfly_sql::walk::{conjuncts, disjuncts};
+use mayfly_table::{Search, Table};
+
+use super::compile::{Constants, column_of};
+use super::known::Cell;
+
+/// Most branches of a condition; each list of IN counts once.
+const BRANCHES_MAX: usize = 1024;
+
+/// The rows that a condition finds by one key: those of any of its branches.
+pub(super) struct Choice {
+    /// The place of the key in the table's definition.
+    pub(super) key: usize,
+    branches: Vec<Branch>,
+}
+
+/// One side of an OR: the first columns of the key equal constants, and the next one lies among
+/// others.
+#[derive(Clone, Default)]
+struct Branch {
+    /// Columns with what they equal.
+    parts: Vec<(usize, Cell)>,
+    /// Another column, and what it may be; it has whole numbers.
+    among: Option<(usize, Among)>,
+}
+
+/// What a column is compared with.
+#[derive(Clone)]
+enum Among {
+    Between(Bound<Cell>, Bound<Cell>),
+    In(Vec<Cell>),
+}
+
+/// Reads a condition; `None` unless some key leads to the rows of every branch, and nothing is left
+/// to be checked.
+pub(super) fn choice(
+    condition: &Expr,
+    table: &Table,
+    alias: &str,
+    constants: &mut Constants,
+) -> Option<Choice> {
+    let mut reader = Reader {
+        table,
+        alias,
+        constants,
+    };
+    let branches = reader.branches(condition)?;
+    (0..table.definition().keys.len()).find_map(|key| {
+        let branches = branches.iter().map(|branch| branch.of_key(table, key));
+        let branches = branches.collect::<Option<_>>()?;
+        Some(Choice { key, branches })
+    })
+}
+
+/// Reads the conditions of one statement, whose constants come in the order of its text.
+struct Reader<'a> {
+    table: &'a Table,
+    alias: &'a str,
+    constants: &'a mut Constants,
+}
+
+impl Reader<'_> {
+    /// What rows may be, by any of several branches.
+    fn branches(&mut self, condition: &Expr) -> Option<Vec<Branch>> {
+        let sides = disjuncts(condition);
+        if sides.len() > 1 {
+            let mut all = Vec::with_capacity(sides.len());
+            for side in sides {
+                all.extend(self.branches(side)?);
+                if all.len() > BRANCHES_MAX {
+                    return None;
+                }
+            }
+            return Some(all);
+        }
+        let terms = conjuncts(condition);
+        if let [term] = terms.as_slice() {
+            return self.compared(term);
+        }
+        let mut all = vec![Branch::default()];
+        for term in terms {
+            let more = self.branches(term)?;
+            if all.len() * more.len() > BRANCHES_MAX {
+                return None;
+            }
+            let both = { all.iter() }.flat_map(|one| more.iter().map(|other| one.and(other)));
+            all = both.collect::<Option<_>>()?;
+        }
+        Some(all)
+    }
+
+    /// The branches of one comparison.
+    fn compared(&mut self, condition: &Expr) -> Option<Vec<Branch>> {
+        let branch = match condition {
+            Expr::BinaryOp { left, op, right } => self.operator(left, op, right)?,
+            Expr::Between {
+                expr,
+                negated: false,
+                low,
+                high,
+            } => {
+                let column = self.column(expr)?;
+                let low = Bound::Included(self.number(low, column)?);
+                let high = Bound::Included(self.number(high, column)?);
+                Branch::among(column, Among::Between(low, high))
+            }
+            Expr::InList {
+                expr,
+                list,
+                negated: false,
+            } => match expr.as_ref() {
+                Expr::Tuple(columns) => {
+                    let rows = list.iter().map(|row| match row {
+                        Expr::Tuple(values) => self.row(columns, values),
+                        _ => None,
+                    });
+                    return rows.collect();
+                }
+                column => {
+                    let column = self.column(column)?;
+                    let cells = list.iter().map(|value| self.number(value, column));
+                    Branch::among(column, Among::In(cells.collect::<Option<_>>()?))
+                }
+            },
+            _ => return None,
+        };
+        Some(vec![branch])
+    }
+
+    /// `(a, b)` of `(1, 2)`, column by column.
+    fn row(&mut self, columns: &[Expr], values: &[Expr]) -> Option<Branch> {
+        if columns.len() != values.len() {
+            return None;
+        }
+        let mut all = Branch::default();
+        for (column, value) in columns.iter().zip(values) {
+            let column = self.column(column)?;
+            let cell = self.equal(value, column)?;
+            all = all.and(&Branch::equal(column, cell))?;
+        }
+        Some(all)
+    }
+
+    fn operator(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Branch> {
+        if let (Expr::Tuple(columns), BinaryOperator::Eq, Expr::Tuple(values)) = (left, op, right) {
+            return self.row(columns, values);
+        }
+        let (column, value, is_turned) = match self.column(left) {
+            Some(column) => (column, right, false),
+            None => (self.column(right)?, left, true),
+        };
+        let nothing = Bound::Unbounded;
+        let among = match turned(op, is_turned) {
+            BinaryOperator::Eq => return Some(Branch::equal(column, self.equal(value, column)?)),
+            BinaryOperator::Gt => {
+                Among::Between(Bound::Excluded(self.number(value, column)?), nothing)
+            }
+            BinaryOperator::GtEq => {
+                Among::Between(Bound::Included(self.number(value, column)?), nothing)
+            }
+            BinaryOperator::Lt => {
+                Among::Between(nothing, Bound::Excluded(self.number(value, column)?))
+            }
+            BinaryOperator::LtEq => {
+                Among::Between(nothing, Bound::Included(self.number(value, column)?))
+            }
+            _ => return None,
+        };
+        Some(Branch::among(column, among))
+    }
+
+    fn column(&self, expr: &Expr) -> Option<usize> {
+        column_of(expr, self.table, self.alias)
+    }
+
+    fn equal(&mut self, value: &Expr, column: usize) -> Option<Cell> {
+        self.constants.equal(value, &self.table.columns()[column])
+    }
+
+    fn number(&mut self, value: &Expr, column: usize) -> Option<Cell> {
+        self.constants.number(value, &self.table.columns()[column])
+    }
+}
+
+/// The comparison with its sides exchanged, if they are to be.
+fn turned(op: &BinaryOperator, is_turned: bool) -> BinaryOperator {
+    match op {
+        BinaryOperator::Gt if is_turned => BinaryOperator::Lt,
+        BinaryOperator::GtEq if is_turned => BinaryOperator::LtEq,
+        BinaryOperator::Lt if is_turned => BinaryOperator::Gt,
+        BinaryOperator::LtEq if is_turned => BinaryOperator::GtEq,
+        other => other.clone(),
+    }
+}
+
+impl Branch {
+    fn equal(column: usize, cell: Cell) -> Branch {
+        Branch {
+            parts: vec![(column, cell)],
+            among: None,
+        }
+    }
+
+    fn among(column: usize, among: Among) -> Branch {
+        Branch {
+            parts: Vec::new(),
+            among: Some((column, among)),
+        }
+    }
+
+    /// What both say; `None` where they say something of one column, unless that is its lower and
+    /// its upper bound, or of two columns that equal nothing.
+    fn and(&self, other: &Branch) -> Option<Branch> {
+        let mut both = self.clone();
+        both.among = match (&self.among, &other.among) {
+            (among, None) | (None, among) => among.clone(),
+            (
+                Some((column, Among::Between(low, Bound::Unbounded))),
+                Some((other, Among::Between(Bound::Unbounded, high))),
+            )
+            | (
+                Some((column, Among::Between(Bound::Unbounded, high))),
+                Some((other, Among::Between(low, Bound::Unbounded))),
+            ) if column == other => Some((*column, Among::Between(low.clone(), high.clone()))),
+            _ => return None,
+        };
+        both.parts.extend_from_slice(&other.parts);
+        let mut columns: Vec<usize> = { both.parts.iter().map(|(column, _)| *column) }
+            .chain(both.among.iter().map(|(column, _)| *column))
+            .collect();
+        let count = columns.len();
+        columns.sort_unstable();
+        columns.dedup();
+        (columns.len() == count).then_some(both)
+    }
+
+    /// The branch with its columns in the order of a key; `None` if they are not its first ones.
+    fn of_key(&self, table: &Table, key: usize) -> Option<Branch> {
+        let key = &table.definition().keys[key];
+        let first = key.parts.get(..self.parts.len())?;
+        if let Some((column, _)) = &self.among
+            && key.parts.get(first.len()).map(|part| part.column) != Some(*column)
+        {
+            return None;
+        }
+        let parts = first.iter().map(|part| {
+            let is_it = |(column, _): &&(usize, Cell)| *column == part.column;
+            let found = self.parts.iter().find(is_it)?;
+            part.prefix.is_none().then(|| found.clone())
+        });
+        Some(Branch {
+            parts: parts.collect::<Option<_>>()?,
+            among: self.among.clone(),
+        })
+    }
+
+    /// Adds the searches for some constants; `None` where one of them is not a value of its column.
+    fn searches(
+        &self,
+        table: &Table,
+        key: usize,
+        constants: &[Option<Literal<'_>>],
+        searches: &mut Vec<Search>,
+    ) -> Option<()> {
+        let value = |column: usize, cell: &Cell| {
+            let value = cell.value(constants)?;
+            // How spaces at the end compare is not the business of a search.
+            if value.is_text && value.spelled.ends_with(' ') {
+                return None;
+            }
+            values_of(&[Some(value)], &table.columns()[column].column_type)
+        };
+        let mut equal = Vec::with_capacity(self.parts.len() + 1);
+        for (column, cell) in &self.parts {
+            equal.push(value(*column, cell)?);
+        }
+        match &self.among {
+            None => searches.push(Search::equal(key, equal)),
+            Some((column, Among::Between(low, high))) => {
+                let bound = |bound: &Bound<Cell>| {
+                    Some(match bound {
+                        Bound::Included(cell) => Bound::Included(value(*column, cell)?),
+                        Bound::Excluded(cell) => Bound::Excluded(value(*column, cell)?),
+                        Bound::Unbounded => Bound::Unbounded,
+                    })
+                };
+                let (low, high) = (bound(low)?, bound(high)?);
+                searches.push(Search {
+                    low,
+                    high,
+                    ..Search::equal(key, equal)
+                });
+            }
+            Some((column, Among::In(cells))) => {
+                for cell in cells {
+                    let mut equal = equal.clone();
+                    equal.push(value(*column, cell)?);
+                    searches.push(Search::equal(key, equal));
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Choice {
+    /// The searches for some constants; `None` where one of them is not a value of its column.
+    pub(super) fn searches(
+        &self,
+        table: &Table,
+        constants: &[Option<Literal<'_>>],
+    ) -> Option<Vec<Search>> {
+        let mut searches = Vec::with_capacity(self.branches.len());
+        for branch in &self.branches {
+            branch.searches(table, self.key, constants, &mut searches)?;
+        }
+        Some(searches)
+    }
+}
