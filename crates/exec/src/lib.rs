@@ -13,7 +13,8 @@
 //!            |-- temp_file  spills of stock operators  --+--> mayfly_space
 //!   aggregate, join, sort, provider --> mayfly_table (rows, runs) --+
 //!   by_key        rows that keys find: conditions, joins, orders
-//!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables
+//!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables;
+//!                 slots: their constants
 //!   recursion     WITH RECURSIVE, level by level
 //!   materialized  tables that a query names more than once, computed once
 //!   window        window functions over sorted rows
@@ -78,6 +79,7 @@ mod scan_columns;
 mod shared_run;
 mod short_plan;
 mod sideways;
+pub mod slots;
 pub mod sort;
 mod tasks;
 pub mod temp_file;

@@ -23,6 +23,7 @@ use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
 use crate::provider::{RowsNow, TableSource};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
+use crate::slots::filled;
 
 /// A `TableProvider` over the rows that a table will have.
 #[derive(Debug)]
@@ -115,7 +116,8 @@ impl UnboundRows {
         let Some(table) = self.table.upgrade() else {
             return Ok(None);
         };
-        TableSource::new(table).rows_now(&self.columns, &self.filters, self.limit, most)
+        let filters = filled(&self.filters)?;
+        TableSource::new(table).rows_now(&self.columns, &filters, self.limit, most)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::profile::Stage;
 use crate::running::Running;
 
 /// A column of a result as MySQL describes it to a client.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnInfo {
     /// The label: alias, or the text of the expression as it was written.
     pub name: String,

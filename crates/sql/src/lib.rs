@@ -68,6 +68,7 @@ mod scanner;
 pub mod select_list;
 pub mod selects;
 mod shallow;
+pub mod slots;
 pub mod source;
 pub mod source_columns;
 pub mod spelling;

@@ -116,6 +116,15 @@ impl<'a> Literal<'a> {
         }
     }
 
+    /// The same without the text that it stands in.
+    pub fn into_owned(self) -> Literal<'static> {
+        Literal {
+            spelled: Cow::Owned(self.spelled.into_owned()),
+            is_text: self.is_text,
+            is_negative: self.is_negative,
+        }
+    }
+
     /// A whole number.
     pub fn integral(value: i128) -> Literal<'static> {
         Literal {

@@ -21,6 +21,7 @@
 )]
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::literal::Literal;
 
@@ -50,7 +51,17 @@ pub struct Template<'a> {
 impl<'a> Template<'a> {
     /// Takes a statement apart; `None` where the statement is not one on rows, or has no shape.
     pub fn read(text: &'a str) -> Option<Template<'a>> {
-        let text = bare(text);
+        Template::read_with(bare(text), None)
+    }
+
+    /// The same, of a statement without anything around it, and where its constants stand in it.
+    pub fn placed(bare: &'a str) -> Option<(Template<'a>, Vec<Range<usize>>)> {
+        let mut places = Vec::new();
+        let template = Template::read_with(bare, Some(&mut places))?;
+        Some((template, places))
+    }
+
+    fn read_with(text: &'a str, places: Option<&mut Vec<Range<usize>>>) -> Option<Template<'a>> {
         let bytes = text.as_bytes();
         if bytes.len() > TEXT_BYTES_MAX || !begins_well(bytes) {
             return None;
@@ -63,6 +74,7 @@ impl<'a> Template<'a> {
             is_among_rows: false,
             shape: Vec::with_capacity(bytes.len().min(256)),
             constants: Vec::with_capacity(8),
+            places,
         };
         let mut may_have_rows = matches!(bytes.first(), Some(b'i' | b'I'));
         let mut rows = 1;
@@ -91,7 +103,7 @@ impl<'a> Template<'a> {
 
 /// A statement without the spaces and comments around it, as templates are indented and as tracing
 /// adds who asks: `SELECT 1 /* trace: 7 */`. A comment inside of it stays: it belongs to labels.
-fn bare(text: &str) -> &str {
+pub fn bare(text: &str) -> &str {
     let mut bare = text.trim_ascii();
     while let Some((comment, behind)) = bare.split_once("*/") {
         match comment.strip_prefix("/*") {
@@ -130,7 +142,7 @@ fn begins_rows(token: &[u8]) -> bool {
 }
 
 /// Where the reading of a statement has come to.
-struct Reader<'a> {
+struct Reader<'a, 'p> {
     text: &'a str,
     at: usize,
     /// How much of the text is in the shape, or stands there as something else.
@@ -140,9 +152,11 @@ struct Reader<'a> {
     is_among_rows: bool,
     shape: Vec<u8>,
     constants: Vec<Option<Literal<'a>>>,
+    /// Where the constants stand, if that is asked for.
+    places: Option<&'p mut Vec<Range<usize>>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     /// Reads one token.
     #[inline]
     fn token(&mut self) -> Option<()> {
@@ -213,6 +227,9 @@ impl<'a> Reader<'a> {
         let kind = if self.is_among_rows { VALUE } else { kind };
         self.shape.push(kind);
         self.constants.push(constant);
+        if let Some(places) = &mut self.places {
+            places.push(self.at..end);
+        }
         self.at = end;
         self.copied = end;
     }

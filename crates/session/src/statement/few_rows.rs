@@ -51,13 +51,29 @@ pub(super) fn run_short(
 impl Job {
     /// The stock operators of a plan over few rows; `None` where they cannot be made.
     pub(super) async fn few_rows_plan(&self, plan: LogicalPlan) -> Option<Arc<dyn ExecutionPlan>> {
+        let plan = self.few_rows_optimized(plan).await?;
+        self.few_rows_operators(plan).await
+    }
+
+    /// A plan over few rows behind all rules but those for operators.
+    pub(super) async fn few_rows_optimized(&self, plan: LogicalPlan) -> Option<LogicalPlan> {
         let made = self.plan(move |job| {
-            let Some(state) = job.few_rows_state() else {
-                return Ok(None);
-            };
-            let made = optimized(&state, plan);
-            let made = made.and_then(|plan| planning::wait(physical(&state, &plan)));
-            made.map(Some).map_err(|error| errors::from_plan(&error))
+            let state = job.few_rows_state();
+            let made = state.map(|state| optimized(&state, plan)).transpose();
+            made.map_err(|error| errors::from_plan(&error))
+        });
+        made.await.ok().flatten()
+    }
+
+    /// The operators of such a plan.
+    pub(super) async fn few_rows_operators(
+        &self,
+        plan: LogicalPlan,
+    ) -> Option<Arc<dyn ExecutionPlan>> {
+        let made = self.plan(move |job| {
+            let state = job.few_rows_state();
+            let made = state.map(|state| planning::wait(physical(&state, &plan)));
+            made.transpose().map_err(|error| errors::from_plan(&error))
         });
         made.await.ok().flatten()
     }
@@ -70,7 +86,11 @@ impl Job {
         let rules = state.physical_optimizers().iter();
         let rules = rules.filter(|rule| !left_out.contains(&rule.name()));
         let rules = rules.cloned().collect();
-        let builder = in_one_partition(state);
+        // Names that rules make up are numbered from the first in each plan, so that two plans of
+        // one query have the same ones.
+        let mut props = state.execution_props().clone();
+        props.alias_generator = Arc::default();
+        let builder = in_one_partition(state).with_execution_props(props);
         Some(builder.with_physical_optimizer_rules(rules).build())
     }
 

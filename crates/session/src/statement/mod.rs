@@ -42,6 +42,7 @@ mod row_values;
 mod rules;
 mod set;
 mod show;
+mod slots;
 mod succession;
 mod turns;
 mod working_table;

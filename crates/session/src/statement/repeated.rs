@@ -1,7 +1,9 @@
-//! Queries over few rows whose text comes again: their plan is kept.
+//! Queries over few rows that come again: their plan is kept.
 //!
-//! Owns the plans of a connection, by the text of their statement. Those over shared tables are
-//! made once for all connections that are alike (see [`crate::plan_owner`]). A plan is kept without
+//! Owns the plans of a connection, by the shape of their statement (see [`mayfly_sql::template`]):
+//! of one shape there is a plan for all constants of its conditions, where that can be (`slots`),
+//! or one for each text. Those over shared tables are made once for all connections that are alike
+//! (see [`crate::plan_owner`]). A plan is kept without
 //! rows (see [`mayfly_exec::ShortPlan`]), so it holds no page and no table. It runs over the rows
 //! of now, on the thread that asks, and only as long as no step returns more than a few thousand
 //! rows; where one does, planning is not what takes the time, and the statement goes the long way
@@ -13,8 +15,8 @@
 //! **Cost**: some ten microseconds, where a plan takes milliseconds; each plan that is kept is
 //! thought to take [`PLAN_BYTES`], which are reserved.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,17 +24,22 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::DataType;
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
+use mayfly_exec::slots::with_values;
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
 use mayfly_sql::functions::SessionValues;
+use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
+use mayfly_sql::template::Template;
 use mayfly_table::Table;
 
 use super::Job;
 use super::few_rows::{run_short, unless_warned_elsewhere};
 use super::meanings::Meanings;
+use super::slots::{KeptConstants, Slotted};
 use crate::connection::Connection;
 use crate::digests::DigestCell;
 use crate::lowered;
@@ -40,16 +47,17 @@ use crate::outcome::{ColumnInfo, Outcome};
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
-/// Plans that a connection keeps, and the bytes of the longest text.
-const PLANS_MAX: usize = 32;
-const TEXT_BYTES_MAX: usize = 4 << 10;
+/// Plans that a connection keeps, those of one shape, and the bytes of the longest shape.
+const PLANS_MAX: usize = 64;
+const PLANS_OF_SHAPE_MAX: usize = 16;
+const SHAPE_BYTES_MAX: usize = 4 << 10;
 /// What a plan of some ten operators takes, about.
 const PLAN_BYTES: u64 = 32 << 10;
 /// The plans of all connections take at most this part of the budget; of one that is smaller than
 /// this they take nothing, which is for rows.
 const PLANS_PER_MEMORY: u64 = 16;
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
-/// Texts that are remembered to have come.
+/// Shapes and texts that are remembered to have come.
 const SEEN_MAX: usize = 256;
 /// What a plan may have to do.
 const SIZE_MAX: Size = Size {
@@ -65,63 +73,151 @@ const LONG_RUNS_MAX: u32 = 4;
 /// The plans of a connection.
 #[derive(Default)]
 pub(crate) struct Repeated {
-    plans: HashMap<String, Arc<KeptPlan>>,
-    /// How often texts came without a plan, by their hash.
+    plans: HashMap<Vec<u8>, Vec<Arc<KeptPlan>>>,
+    /// How often shapes and texts came without a plan, by their hash.
     seen: HashMap<u64, u32>,
+    /// Shapes whose plans depend on their constants, by their hash.
+    fixed: HashSet<u64>,
     hasher: RandomState,
 }
 
 impl Repeated {
-    /// Whether a text comes for the second time, or for the fourth, the eighth ...: what is not
-    /// worth a plan once may be later.
-    fn comes_again(&mut self, text: &str) -> bool {
+    /// Whether a shape or a text comes for the second time, or for the fourth, the eighth ...: what
+    /// is not worth a plan once may be later.
+    fn comes_again(&mut self, hash: u64) -> bool {
         if self.seen.len() >= SEEN_MAX {
             self.seen.clear();
+            self.fixed.clear();
         }
-        let hash = self.hasher.hash_one(text);
         let times = self.seen.entry(hash).or_default();
         *times = times.saturating_add(1);
         *times > 1 && times.is_power_of_two()
     }
 
-    fn keep(&mut self, text: &str, plan: Arc<KeptPlan>) {
-        if self.plans.len() >= PLANS_MAX
-            && let Some(other) = self.plans.keys().next().cloned()
-        {
-            self.renew(&other);
+    /// How a plan for this statement may be made, if it is worth one now.
+    fn worth(&mut self, asked: &Asked<'_>) -> Option<Worth> {
+        let of_shape = self.hasher.hash_one(&asked.shape);
+        if !asked.constants.is_empty() && !self.fixed.contains(&of_shape) {
+            return self.comes_again(of_shape).then_some(Worth::AnyConstants);
         }
-        self.plans.insert(text.to_owned(), plan);
+        let of_text = self.hasher.hash_one((&asked.shape, asked.spelled()));
+        self.comes_again(of_text).then_some(Worth::TheseConstants)
     }
 
-    /// Gives up a plan that means something else by now; its text may be worth another one.
-    fn renew(&mut self, text: &str) {
-        self.plans.remove(text);
-        let hash = self.hasher.hash_one(text);
-        self.seen.remove(&hash);
+    /// Takes note that the plans of a shape depend on its constants.
+    fn depends(&mut self, shape: &[u8]) {
+        let hash = self.hasher.hash_one(shape);
+        self.fixed.insert(hash);
+    }
+
+    /// The plan for a statement, and the values of its slots.
+    fn plan(&self, asked: &Asked<'_>) -> Option<(Arc<KeptPlan>, Vec<ScalarValue>)> {
+        let plans = self.plans.get(&asked.shape)?;
+        plans.iter().find_map(|plan| {
+            let values = plan.constants.values(&asked.constants)?;
+            Some((Arc::clone(plan), values))
+        })
+    }
+
+    fn keep(&mut self, shape: &[u8], plan: Arc<KeptPlan>) {
+        let count: usize = self.plans.values().map(Vec::len).sum();
+        if count >= PLANS_MAX
+            && let Some(other) = self.plans.keys().find(|of| *of != shape).cloned()
+        {
+            self.plans.remove(&other);
+        }
+        let plans = self.plans.entry(shape.to_vec()).or_default();
+        if plans.len() >= PLANS_OF_SHAPE_MAX {
+            plans.remove(0);
+        }
+        plans.push(plan);
+    }
+
+    /// Whether a plan was among those of a shape, from which it is taken.
+    fn remove(&mut self, shape: &[u8], plan: &Arc<KeptPlan>) -> bool {
+        let Some(plans) = self.plans.get_mut(shape) else {
+            return false;
+        };
+        let count = plans.len();
+        plans.retain(|of| !Arc::ptr_eq(of, plan));
+        plans.len() < count
+    }
+
+    /// Gives up a plan that means something else by now; the statement may be worth another one.
+    fn renew(&mut self, asked: &Asked<'_>, plan: &Arc<KeptPlan>) {
+        self.remove(&asked.shape, plan);
+        let of_shape = self.hasher.hash_one(&asked.shape);
+        let of_text = self.hasher.hash_one((&asked.shape, asked.spelled()));
+        for hash in [of_shape, of_text] {
+            self.seen.remove(&hash);
+        }
+        self.fixed.remove(&of_shape);
+    }
+}
+
+/// How a plan is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worth {
+    AnyConstants,
+    TheseConstants,
+}
+
+/// A statement that asks for a plan.
+struct Asked<'a> {
+    /// Its shape, or its text if it has none.
+    shape: Vec<u8>,
+    constants: Vec<Option<Literal<'a>>>,
+}
+
+impl<'a> Asked<'a> {
+    /// What a text asks for; `None` if it is too long.
+    fn of(text: &'a str) -> Option<Asked<'a>> {
+        let asked = match Template::read(text) {
+            Some(Template {
+                shape, constants, ..
+            }) => Asked { shape, constants },
+            None if text.len() > SHAPE_BYTES_MAX => return None,
+            None => Asked {
+                shape: text.as_bytes().to_vec(),
+                constants: Vec::new(),
+            },
+        };
+        (asked.shape.len() <= SHAPE_BYTES_MAX).then_some(asked)
+    }
+
+    /// Its constants, to be told from others of the shape.
+    fn spelled(&self) -> Vec<Option<(bool, bool, &str)>> {
+        let constants = self.constants.iter().map(Option::as_ref);
+        let spelled = constants
+            .map(|constant| constant.map(|of| (of.is_text, of.is_negative, of.spelled.as_ref())));
+        spelled.collect()
     }
 }
 
 /// A plan without rows.
 struct KeptPlan {
     plan: ShortPlan,
+    constants: KeptConstants,
     columns: Vec<ColumnInfo>,
     meanings: Meanings,
     /// Where its functions warn.
     values: SessionValues,
     digest: DigestCell,
-    /// The last runs that took long, without one between them that did not.
+    /// The last runs that took long or could not end, without one between them that did.
     long_runs: AtomicU32,
     _place: Place,
 }
 
 impl KeptPlan {
-    /// Whether the plan takes long time and again; `took` is its last run.
-    fn is_too_long(&self, took: Duration) -> bool {
-        if took <= LONG {
+    /// Whether the plan takes long time and again, or has too many rows; `took` is its last run,
+    /// if that came to its end. With some constants there are many rows, with most there are not.
+    fn is_too_long(&self, took: Option<Duration>) -> bool {
+        if took.is_some_and(|took| took <= LONG) {
             self.long_runs.store(0, Ordering::Relaxed);
             return false;
         }
-        self.long_runs.fetch_add(1, Ordering::Relaxed) + 1 >= LONG_RUNS_MAX
+        let runs = self.long_runs.fetch_add(1, Ordering::Relaxed) + 1;
+        runs >= LONG_RUNS_MAX || took.is_none() && !self.constants.has_slots()
     }
 }
 
@@ -159,20 +255,19 @@ impl Place {
 /// Runs a query whose plan is kept; `None` for any other statement, of which nothing was done.
 pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<Outcome> {
     let started = Instant::now();
-    let (kept, tables) = connection.kept_plan(text)?;
+    let asked = Asked::of(text)?;
+    let (kept, values, tables) = connection.kept_plan(&asked)?;
     let before: Vec<Counters> = tables
         .iter()
         .map(|table| table.account().counters())
         .collect();
-    let run = catch_unwind(AssertUnwindSafe(|| kept.run(connection)));
+    let run = catch_unwind(AssertUnwindSafe(|| kept.run(values, connection)));
     let ran = run.ok().flatten();
-    if ran.is_none() || kept.is_too_long(started.elapsed()) {
-        connection.give_up_plan(text);
+    if kept.is_too_long(ran.as_ref().map(|_| started.elapsed())) {
+        connection.give_up_plan(&asked.shape, &kept);
     }
-    let Some(ran) = ran else {
-        // Its rows are no longer few, or it fails; the long way finds out, and says why.
-        return None;
-    };
+    // Where its rows are no longer few, or it fails, the long way finds out, and says why.
+    let ran = ran?;
     let mut counters = Counters::default();
     for (table, before) in tables.iter().zip(before) {
         counters.add_moved(&table.account().counters(), &before);
@@ -202,58 +297,56 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
     Some(Outcome::known(kept.columns.clone(), ran.rows))
 }
 
+/// A plan, the values of its slots and its tables.
+type Found = (Arc<KeptPlan>, Vec<ScalarValue>, Vec<Arc<Table>>);
+
 impl Connection {
-    /// The plan of a text, if it would be made in the same way now, and its tables.
-    fn kept_plan(&self, text: &str) -> Option<(Arc<KeptPlan>, Vec<Arc<Table>>)> {
-        if let Some(found) = self.own_plan(text) {
+    /// The plan of a statement, if it would be made in the same way now.
+    fn kept_plan(&self, asked: &Asked<'_>) -> Option<Found> {
+        if let Some(found) = self.own_plan(asked) {
             return Some(found);
         }
         let owner = self.plan_owner()?;
-        let (kept, _) = owner.connection.own_plan(text)?;
+        let (kept, values, _) = owner.connection.own_plan(asked)?;
         let mut local = self.local();
         // A table of its own may have the name of a shared one.
         let tables = kept.meanings.now(&local, self)?;
-        local.repeated.keep(text, Arc::clone(&kept));
-        Some((kept, tables))
+        local.repeated.keep(&asked.shape, Arc::clone(&kept));
+        Some((kept, values, tables))
     }
 
-    /// The plan of a text among those that it keeps; one that means something else is given up.
-    fn own_plan(&self, text: &str) -> Option<(Arc<KeptPlan>, Vec<Arc<Table>>)> {
+    /// The plan of a statement among those that it keeps; one that means something else is given
+    /// up.
+    fn own_plan(&self, asked: &Asked<'_>) -> Option<Found> {
         let mut local = self.local();
-        let kept = Arc::clone(local.repeated.plans.get(text)?);
+        let (kept, values) = local.repeated.plan(asked)?;
         match kept.meanings.now(&local, self) {
-            Some(tables) => Some((kept, tables)),
+            Some(tables) => Some((kept, values, tables)),
             None => {
-                local.repeated.renew(text);
+                local.repeated.renew(asked, &kept);
                 None
             }
         }
     }
 
     /// Gives up a plan that cannot run here, for others too.
-    fn give_up_plan(&self, text: &str) {
-        let given_up = self.local().repeated.plans.remove(text);
-        let Some(owner) = self.plan_owner() else {
-            return;
-        };
-        let mut local = owner.connection.local();
-        let of_owner = local.repeated.plans.get(text);
-        let is_same = given_up
-            .zip(of_owner)
-            .is_some_and(|(plan, other)| Arc::ptr_eq(&plan, other));
-        if is_same {
-            local.repeated.plans.remove(text);
+    fn give_up_plan(&self, shape: &[u8], plan: &Arc<KeptPlan>) {
+        self.local().repeated.remove(shape, plan);
+        if let Some(owner) = self.plan_owner() {
+            owner.connection.local().repeated.remove(shape, plan);
         }
     }
 }
 
 impl KeptPlan {
     /// Runs the plan; `None` if it cannot run here.
-    fn run(&self, connection: &Connection) -> Option<ShortRun> {
+    fn run(&self, values: Vec<ScalarValue>, connection: &Connection) -> Option<ShortRun> {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
-        unless_warned_elsewhere(&self.values, connection, || {
-            run_short(&self.plan, None, SIZE_MAX, &context)
+        with_values(values, || {
+            unless_warned_elsewhere(&self.values, connection, || {
+                run_short(&self.plan, None, SIZE_MAX, &context)
+            })
         })
     }
 }
@@ -265,13 +358,16 @@ fn has_times(table: &Table) -> bool {
 }
 
 impl Job {
-    /// Keeps the plan of a query whose text comes for the second time, if it is over few rows.
+    /// Keeps the plan of a query that comes for the second time, if it is over few rows.
     pub(super) async fn keep_repeated(&self, query: &Query) {
-        let (text, connection) = (&self.running.text, &self.connection);
+        let connection = &self.connection;
         // A limit of time is kept by tasks.
-        if text.len() > TEXT_BYTES_MAX || self.time_limit_ms() > 0 {
+        if self.time_limit_ms() > 0 {
             return;
         }
+        let Some(asked) = Asked::of(&self.running.text) else {
+            return;
+        };
         let references = References::of_query(query);
         if !is_repeatable(query, &references) {
             return;
@@ -281,27 +377,38 @@ impl Job {
         };
         let home = self.home(&tables);
         let there = &home.job.connection;
-        if !there.local().repeated.comes_again(text) {
+        let Some(worth) = there.local().repeated.worth(&asked) else {
             return;
-        }
+        };
         let Some(_making) = home.begin_making().await else {
             return;
         };
-        let planned = Box::pin(home.job.planned_without_rows(query, &references));
-        if let Some(plan) = home.job.without_warning(planned).await {
+        let planned = Box::pin(home.job.planned_without_rows(query, &references, worth));
+        let Some(plan) = home.job.without_warning(planned).await else {
+            if worth == Worth::AnyConstants {
+                there.local().repeated.depends(&asked.shape);
+            }
+            return;
+        };
+        // What has too many rows now is not tried again soon.
+        let run = async { plan.run(plan.constants.values(&asked.constants)?, there) };
+        if home.job.without_warning(run).await.is_some() {
             let plan = Arc::new(plan);
-            there.local().repeated.keep(text, Arc::clone(&plan));
-            connection.local().repeated.keep(text, plan);
+            there.local().repeated.keep(&asked.shape, Arc::clone(&plan));
+            connection.local().repeated.keep(&asked.shape, plan);
         }
     }
 
+    /// A plan for this query, for any constants in its conditions or for these.
     async fn planned_without_rows(
         &self,
         query: &Query,
         references: &References,
+        worth: Worth,
     ) -> Option<KeptPlan> {
         let connection = &self.connection;
         let place = Place::find(connection)?;
+        let asked = Asked::of(&self.running.text)?;
         let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
         for name in &references.tables {
@@ -313,16 +420,30 @@ impl Job {
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
         }
-        let query = self.limited(query.clone());
-        let planned = self.planned(query, &bindings).await.ok()?;
-        let plan = self.few_rows_plan(planned.plan).await?;
-        let plan = ShortPlan::of(&plan).ok()??;
-        // What has too many rows now is not tried again soon.
-        let context = connection.few_rows_context()?;
-        run_short(&plan, None, SIZE_MAX, &context)?;
-        Some(KeptPlan {
-            columns: self.described(plan.schema(), &planned.labels, &planned.origins),
+        let Slotted {
             plan,
+            labels,
+            origins,
+            constants,
+        } = match worth {
+            Worth::AnyConstants => Box::pin(self.slotted(&bindings)).await?,
+            Worth::TheseConstants => {
+                let query = self.limited(query.clone());
+                let planned = self.planned(query, &bindings).await.ok()?;
+                Slotted {
+                    plan: self.few_rows_optimized(planned.plan).await?,
+                    labels: planned.labels,
+                    origins: planned.origins,
+                    constants: KeptConstants::fixed(&asked.constants),
+                }
+            }
+        };
+        let plan = self.few_rows_operators(plan).await?;
+        let plan = ShortPlan::of(&plan).ok()??;
+        Some(KeptPlan {
+            columns: self.described(plan.schema(), &labels, &origins),
+            plan,
+            constants,
             meanings,
             values: connection.values.clone(),
             digest: DigestCell::new(),

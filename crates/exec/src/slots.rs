@@ -1,0 +1,128 @@
+//! Constants of a plan that are others in each run.
+//!
+//! Owns: the function that stands for such a constant in a plan, and the values of the run that
+//! this thread is in. Never: tells which constants these are (`mayfly_session` finds out).
+//!
+//! A short plan runs on the thread that asks, and starts no task. So the values lie where the
+//! thread finds them, and the plan itself is never copied.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+
+thread_local! {
+    /// The values of the run that this thread is in, by their place.
+    static VALUES: RefCell<Vec<ScalarValue>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A constant of a plan by its place among the values of a run.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Slot {
+    place: usize,
+    name: String,
+    field: FieldRef,
+    signature: Signature,
+}
+
+/// The expression that stands for the value of a place, in a plan whose rules have run: it is not
+/// folded, but rules would no longer see a constant.
+pub fn slot(place: usize, field: FieldRef) -> Expr {
+    let function = ScalarUDF::from(Slot {
+        place,
+        name: format!("slot_{place}"),
+        field,
+        signature: Signature::nullary(Volatility::Stable),
+    });
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), Vec::new()))
+}
+
+/// Runs something with values for the slots of plans.
+pub fn with_values<T>(values: Vec<ScalarValue>, run: impl FnOnce() -> T) -> T {
+    /// Gives the values of before back, through a panic too.
+    struct Before(Vec<ScalarValue>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            VALUES.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _before = Before(VALUES.replace(values));
+    run()
+}
+
+fn value_of(place: usize) -> Result<ScalarValue> {
+    let value = VALUES.with_borrow(|values| values.get(place).cloned());
+    value.ok_or_else(|| internal_datafusion_err!("a plan runs without the value of slot {place}"))
+}
+
+/// Conditions with the values of this run in the place of slots, as keys are asked for them.
+pub(crate) fn filled(filters: &[Expr]) -> Result<Cow<'_, [Expr]>> {
+    if VALUES.with_borrow(Vec::is_empty) {
+        return Ok(Cow::Borrowed(filters));
+    }
+    let filled = filters.iter().map(|filter| {
+        let filter = filter.clone().transform_up(|expr| {
+            let Expr::ScalarFunction(function) = &expr else {
+                return Ok(Transformed::no(expr));
+            };
+            match function.func.inner().downcast_ref::<Slot>() {
+                Some(slot) => Ok(Transformed::yes(Expr::Literal(value_of(slot.place)?, None))),
+                None => Ok(Transformed::no(expr)),
+            }
+        });
+        filter.data()
+    });
+    filled.collect::<Result<Vec<_>>>().map(Cow::Owned)
+}
+
+impl ScalarUDFImpl for Slot {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(self.field.data_type().clone())
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::clone(&self.field))
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        value_of(self.place).map(ColumnarValue::Scalar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+    use datafusion::prelude::{col, lit};
+
+    use super::*;
+
+    #[test]
+    fn conditions_get_the_values_of_the_run_they_are_in() {
+        let field = Arc::new(Field::new("slot", DataType::Int32, false));
+        let condition = [col("k").gt(slot(1, field))];
+        let values = |second: i32| vec![ScalarValue::Int32(Some(9)), second.into()];
+        for second in [5, 7] {
+            let filled = with_values(values(second), || filled(&condition).unwrap().into_owned());
+            assert_eq!(filled, [col("k").gt(lit(second))]);
+        }
+        assert_eq!(filled(&condition).unwrap().as_ref(), condition);
+        assert!(with_values(values(5)[..1].to_vec(), || filled(&condition).is_err()));
+    }
+}
