@@ -88,6 +88,7 @@ pub use client_memory::ClientMemory;
 pub use clients::Clients;
 pub use engine::{DEFAULT_DATABASE, Endpoints, Engine, EngineOptions, TestFaults, VERSION};
 pub use file_access::FileAccess;
+pub use files::is_table_name;
 pub use kept::KeptRows;
 pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps, shorten_slices};
 pub use mayfly_sql::client_text::read as client_text;

@@ -8,18 +8,17 @@
 //!
 //! A column has the type of Parquet that is nearest to its own; a number, a day or a time whose
 //! MySQL type that does not tell keeps it in the schema of Arrow that the file carries (see
-//! `files::declared`, which reads it). TIME is a signed number of microseconds that Arrow calls a
-//! duration: Parquet's own time ends after a day.
+//! `files::schema_types`, which reads it). TIME is a signed number of microseconds that Arrow calls
+//! a duration: Parquet's own time ends after a day.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::ArrayRef;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use datafusion::error::DataFusionError;
@@ -34,10 +33,11 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
 use datafusion::parquet::file::properties::WriterProperties;
 use mayfly_sql::statement::{ParquetCompression, ParquetOptions};
-use mayfly_types::{ErrorCode, MySqlError, TYPE_KEY};
+use mayfly_table::owned::own_bytes;
+use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::errors;
-use crate::files::declaration;
+use crate::files::declaring_field;
 use crate::new_file::{NewFile, cannot_write};
 use crate::outcome::ColumnInfo;
 
@@ -116,31 +116,25 @@ impl Sizes {
             true => ParquetCompression::Zstd,
             false => ParquetCompression::Snappy,
         });
-        let column_bytes = match compression {
-            ParquetCompression::Zstd => ZSTD_COLUMN_BYTES,
-            ParquetCompression::Snappy | ParquetCompression::None => COLUMN_BYTES,
-        };
         Sizes {
             columns,
             row_group_bytes,
             page_bytes: page_bytes.clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX),
             compression,
-            has_dictionaries: has_room(column_bytes.saturating_add(DICTIONARY_BYTES)),
+            has_dictionaries: has_room(column_bytes(compression) + DICTIONARY_BYTES),
         }
     }
 
     /// What all columns take before they hold anything, and the page that one is compressing; but
     /// for contexts of zstd.
     fn base_bytes(&self) -> usize {
-        let column_bytes = match self.compression {
-            ParquetCompression::Zstd => ZSTD_COLUMN_BYTES,
-            ParquetCompression::Snappy | ParquetCompression::None => COLUMN_BYTES,
-        };
         let dictionary_bytes = match self.has_dictionaries {
             true => DICTIONARY_BYTES,
             false => 0,
         };
-        let columns = self.columns.saturating_mul(column_bytes + dictionary_bytes);
+        let columns = self
+            .columns
+            .saturating_mul(column_bytes(self.compression) + dictionary_bytes);
         columns + 2 * self.page_bytes
     }
 
@@ -196,6 +190,14 @@ impl Sizes {
             .set_data_page_size_limit(self.page_bytes)
             .set_max_row_group_row_count(Some(row_group_rows))
             .build()
+    }
+}
+
+/// What a column takes before it has a value.
+fn column_bytes(compression: ParquetCompression) -> usize {
+    match compression {
+        ParquetCompression::Zstd => ZSTD_COLUMN_BYTES,
+        ParquetCompression::Snappy | ParquetCompression::None => COLUMN_BYTES,
     }
 }
 
@@ -335,10 +337,7 @@ impl ParquetWriter {
 /// not.
 fn schema_of(columns: &[ColumnInfo], schema: &Schema) -> SchemaRef {
     let fields = columns.iter().zip(schema.fields()).map(|(column, field)| {
-        let declared = declaration(&column.column_type, field.data_type());
-        let metadata = declared.map(|text| (TYPE_KEY.to_owned(), text));
-        Field::new(&column.name, field.data_type().clone(), true)
-            .with_metadata(metadata.into_iter().collect::<HashMap<_, _>>())
+        declaring_field(&column.name, &column.column_type, field.data_type())
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
@@ -346,20 +345,7 @@ fn schema_of(columns: &[ColumnInfo], schema: &Schema) -> SchemaRef {
 /// Bytes of the values of a batch.
 fn bytes_of(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter();
-    columns.map(|column| bytes_of_column(column)).sum()
-}
-
-fn bytes_of_column(column: &dyn Array) -> usize {
-    let view_bytes = column.len() * size_of::<u128>();
-    match column.data_type() {
-        // A slice shares the texts of its array.
-        DataType::Utf8View => view_bytes + column.as_string_view().total_buffer_bytes_used(),
-        DataType::BinaryView => view_bytes + column.as_binary_view().total_buffer_bytes_used(),
-        _ => {
-            let bytes = column.to_data().get_slice_memory_size();
-            bytes.unwrap_or_else(|_| column.get_array_memory_size())
-        }
-    }
+    columns.map(|column| own_bytes(column)).sum()
 }
 
 /// The error of a row group that finds no memory.
@@ -447,6 +433,7 @@ impl Drop for ColumnPages {
 #[cfg(test)]
 mod tests {
     use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field};
     use datafusion::execution::memory_pool::GreedyMemoryPool;
     use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
     use mayfly_types::ColumnType;

@@ -6,6 +6,7 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use mayfly_table::owned::own_bytes;
 use mayfly_types::MySqlError;
 
 use super::delimited::DelimitedRows;
@@ -180,10 +181,7 @@ fn longest_row_bytes(batch: &RecordBatch) -> usize {
             DataType::BinaryView => longest_view(column.as_binary_view().views()),
             flat if flat.is_primitive() => 0,
             // No value of it is longer than all are.
-            _ => {
-                let bytes = column.to_data().get_slice_memory_size();
-                bytes.unwrap_or_else(|_| column.get_array_memory_size())
-            }
+            _ => own_bytes(column),
         });
     columns.fold(0, usize::saturating_add)
 }

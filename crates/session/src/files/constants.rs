@@ -1,6 +1,8 @@
 //! Columns that have one value for all rows of a file: the name of the file, and what the
 //! directories around it say (`year=2024/month=1/x.csv`).
 
+use std::collections::HashSet;
+
 use datafusion::scalar::ScalarValue;
 use mayfly_records::{Guess, Kind, TextType};
 use mayfly_sql::file_name::FileOptions;
@@ -62,10 +64,8 @@ impl Constants {
             Some(_) => keys = vec![Keys::new(); paths.len()],
             None => {}
         }
-        let is_own = |name: &str| {
-            let mut own = own.iter();
-            own.any(|own| own.to_lowercase() == name.to_lowercase())
-        };
+        let own: HashSet<String> = own.iter().map(|name| name.to_lowercase()).collect();
+        let is_own = |name: &str| own.contains(&name.to_lowercase());
         if !is_said {
             for keys in &mut keys {
                 keys.retain(|(name, _)| !is_own(name));

@@ -4,9 +4,10 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::MySqlError;
 
 use super::cannot_open;
+use super::wrong::read_error;
 use crate::file_access::FileAccess;
 
 /// What a Parquet file begins and ends with; the end of one whose description is encrypted.
@@ -23,14 +24,11 @@ const BYTES_MIN: u64 = 12;
 /// 1024 if it has not, or is no Parquet file.
 pub(super) fn check(access: &FileAccess, path: &str) -> Result<(), MySqlError> {
     let failed = |error: std::io::Error| cannot_open(path, &error);
-    let wrong = |what: &str| {
-        let text = format!("Error reading file '{path}': {what}");
-        Err(MySqlError::with_message(ErrorCode::FileRead, text))
-    };
     let mut file = access.open_regular(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     let Some(room) = bytes.checked_sub(BYTES_MIN) else {
-        return wrong(&format!("{bytes} bytes are too few for a Parquet file"));
+        let what = format!("{bytes} bytes are too few for a Parquet file");
+        return Err(read_error(path, what));
     };
     let mut footer = [0; FOOTER_BYTES];
     let end = bytes.saturating_sub(FOOTER_BYTES as u64);
@@ -38,13 +36,14 @@ pub(super) fn check(access: &FileAccess, path: &str) -> Result<(), MySqlError> {
     file.read_exact(&mut footer).map_err(failed)?;
     let [l0, l1, l2, l3, magic @ ..] = footer;
     if magic != MAGIC && magic != ENCRYPTED {
-        return wrong("it does not end as a Parquet file does");
+        return Err(read_error(path, "it does not end as a Parquet file does"));
     }
     let length = u32::from_le_bytes([l0, l1, l2, l3]);
-    match u64::from(length) > room {
-        true => wrong(&format!(
+    if u64::from(length) > room {
+        let what = format!(
             "its description has {length} bytes, more than the file of {bytes} bytes has room for"
-        )),
-        false => Ok(()),
+        );
+        return Err(read_error(path, what));
     }
+    Ok(())
 }

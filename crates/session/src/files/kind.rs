@@ -72,6 +72,11 @@ pub(crate) fn named(path: &str) -> Option<FileKind> {
     }
 }
 
+/// Whether a path ends as the name of a file does that may be a table.
+pub fn is_table_name(path: &str) -> bool {
+    named(path).is_some()
+}
+
 impl Kind {
     /// What the files are that a name means.
     ///

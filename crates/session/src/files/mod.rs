@@ -15,12 +15,12 @@
 //! ```text
 //!   mod ----> pattern, kind, delimiter    which files, and what they are
 //!     \----> sample ----> header          which columns, of which types
-//!     \----> declared, constants          types of an option; columns of names and directories
+//!     \----> type_options, constants      types of an option; columns of names and directories
 //!     \----> text_table --> arrays        their rows
 //!     \        \--------> text_file --> decompress, mayfly_records
 //!      \---> parquet_table               Parquet beside constants
 //!      \---> footer, store               Parquet below secure_file_priv
-//!      \---> kept_types                  the MySQL types that it declares
+//!      \---> schema_types                the MySQL types that its schema declares
 //! ```
 
 #![deny(
@@ -31,19 +31,19 @@
 
 mod arrays;
 mod constants;
-mod declared;
 mod decompress;
 mod delimiter;
 mod footer;
 mod header;
-mod kept_types;
 mod kind;
 mod parquet_table;
 mod pattern;
 mod sample;
+mod schema_types;
 mod store;
 mod text_file;
 mod text_table;
+mod type_options;
 mod wrong;
 
 use std::collections::HashMap;
@@ -60,6 +60,7 @@ use datafusion::datasource::listing::{
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use futures::{StreamExt, TryStreamExt, stream};
 use mayfly_exec::TimeSlice;
 use mayfly_records::{CsvSyntax, Format, Guess, TextType};
 use mayfly_sql::file_name::FileName;
@@ -68,13 +69,14 @@ use mayfly_types::{COLUMNS_MAX, ColumnType, ErrorCode, MySqlError, Warning};
 use self::arrays::field_of;
 use self::constants::Constants;
 use self::header::Header;
-pub(crate) use self::kept_types::declaration;
-use self::kept_types::{Declarations, of_one};
 use self::kind::Kind;
+pub use self::kind::is_table_name;
 pub(crate) use self::kind::{compression, named};
 use self::parquet_table::ParquetTable;
 use self::pattern::Found;
 use self::sample::Sample;
+pub(crate) use self::schema_types::declaring_field;
+use self::schema_types::{undeclared, with_declared};
 pub(crate) use self::store::FilesBelow;
 pub(crate) use self::text_file::RecordMemory;
 use self::text_file::{TextFile, TextOptions};
@@ -193,21 +195,9 @@ impl Opening<'_> {
         let Some(first) = urls.first() else {
             return Err(is_empty(&self.file.path));
         };
+        let schemas = self.schemas_of(&self.store(first)?, &files).await?;
+        let schema = with_declared(&merged(&files, &schemas)?, &schemas);
         let format: Arc<dyn FileFormat> = Arc::new(ParquetFormat::default());
-        let store = self.store(first)?;
-        let declaring: Arc<dyn FileFormat> =
-            Arc::new(ParquetFormat::default().with_skip_metadata(false));
-        let schema = if let [file] = files.as_slice() {
-            // One file agrees with itself.
-            of_one(self.of_file(&declaring, &store, file).await?.as_ref())
-        } else {
-            let inferred = format.infer_schema(self.state(), &store, &files).await;
-            let schema = match inferred {
-                Ok(schema) => schema,
-                Err(_) => self.merged(&format, &store, &files).await?,
-            };
-            self.declared(&declaring, &store, &files, schema).await?
-        };
         let options = ListingOptions::new(format).with_file_extension("");
         let config = ListingTableConfig::new_with_multi_paths(urls);
         let config = config.with_listing_options(options).with_schema(schema);
@@ -225,26 +215,30 @@ impl Opening<'_> {
         Ok(Arc::new(table))
     }
 
-    /// The columns of files with the MySQL types that all of them declare.
-    async fn declared(
+    /// The columns of each file, with the MySQL types that it declares.
+    async fn schemas_of(
         &self,
-        format: &Arc<dyn FileFormat>,
         store: &Arc<dyn ObjectStore>,
         files: &[ObjectMeta],
-        schema: SchemaRef,
-    ) -> Result<SchemaRef, MySqlError> {
-        let mut declarations = Declarations::default();
-        for file in files {
-            let file = self.of_file(format, store, file).await?;
-            if !declarations.add(&file) {
-                return Ok(schema);
-            }
-        }
-        Ok(declarations.apply(&schema))
+    ) -> Result<Vec<SchemaRef>, MySqlError> {
+        let state = self.state();
+        let format = ParquetFormat::default().with_skip_metadata(false);
+        let schemas = stream::iter(files).map(|file| async {
+            let schema = format.infer_schema(state, store, std::slice::from_ref(file));
+            let schema = schema.await;
+            schema.map_err(|error| unreadable(&path_of(file), &error))
+        });
+        let together = state.config_options().execution.meta_fetch_concurrency;
+        // Without a box the compiler does not find it `Send` (Rust issue 64552).
+        schemas.boxed().buffered(together.get()).try_collect().await
     }
 
     /// What is said of files beside their rows; `names` are the columns of these.
-    fn constants_of(&self, paths: &[String], names: &[String]) -> Result<Constants, MySqlError> {
+    fn constants_of(
+        &self,
+        paths: &[impl AsRef<str>],
+        names: &[String],
+    ) -> Result<Constants, MySqlError> {
         let constants = Constants::of(paths, names, &self.file.options, self.found.fixed_parts)?;
         if names.len().saturating_add(constants.names.len()) > COLUMNS_MAX {
             let place = "(with those of names of files)";
@@ -317,18 +311,18 @@ impl Opening<'_> {
         let names = columns.header.map(|(header, _)| header.names());
         let mut names = names.unwrap_or_default();
         let width = names.len();
+        let mut is_declared = Vec::new();
         if width > 0 {
-            let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+            let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
             let constants = self.constants_of(&paths, &names)?;
             types.extend(constants.types());
             names.extend(constants.names.iter().cloned());
-            declared::declare(&mut types, &names, &said.types, &self.file.path)?;
+            is_declared = type_options::apply(&said.types, &names, &mut types, &self.file.path)?;
             let values = constants.values(types.get(width..).unwrap_or_default())?;
             for (file, values) in files.iter_mut().zip(values) {
                 file.constants = values;
             }
         }
-        let is_declared = declared::are_declared(&names, &said.types);
         let fields = names.iter().zip(&types);
         let fields: Vec<Field> = fields.map(|(name, it)| field_of(name, *it)).collect();
         types.truncate(width);
@@ -345,48 +339,35 @@ impl Opening<'_> {
             warnings,
         })
     }
+}
 
-    async fn of_file(
-        &self,
-        format: &Arc<dyn FileFormat>,
-        store: &Arc<dyn ObjectStore>,
-        file: &ObjectMeta,
-    ) -> Result<SchemaRef, MySqlError> {
-        format
-            .infer_schema(self.state(), store, std::slice::from_ref(file))
-            .await
-            .map_err(|error| unreadable(&path_of(file), &error))
+/// The columns of all files; numbers of different kinds meet in DOUBLE.
+fn merged(files: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<Schema, MySqlError> {
+    let schemas: Vec<Schema> = schemas.iter().map(|schema| undeclared(schema)).collect();
+    if let Ok(merged) = Schema::try_merge(schemas.iter().cloned()) {
+        return Ok(merged);
     }
-
-    /// The columns of all files; numbers of different kinds meet in DOUBLE.
-    async fn merged(
-        &self,
-        format: &Arc<dyn FileFormat>,
-        store: &Arc<dyn ObjectStore>,
-        files: &[ObjectMeta],
-    ) -> Result<SchemaRef, MySqlError> {
-        let mut fields: Vec<(Field, &ObjectMeta)> = Vec::new();
-        for file in files {
-            for field in self.of_file(format, store, file).await?.fields() {
-                let Some((known, from)) = fields.iter_mut().find(|(f, _)| f.name() == field.name())
-                else {
-                    fields.push((field.as_ref().clone(), file));
-                    continue;
+    let mut fields: Vec<(Field, &ObjectMeta)> = Vec::new();
+    for (file, schema) in files.iter().zip(&schemas) {
+        for field in schema.fields() {
+            let Some((known, from)) = fields.iter_mut().find(|(f, _)| f.name() == field.name())
+            else {
+                fields.push((field.as_ref().clone(), file));
+                continue;
+            };
+            let Some(data_type) = widened(known.data_type(), field.data_type()) else {
+                let describe = |field: &Field| {
+                    let column_type = ColumnType::from_arrow(field);
+                    format!("column {} of type {column_type}", field.name())
                 };
-                let Some(data_type) = widened(known.data_type(), field.data_type()) else {
-                    let describe = |field: &Field| {
-                        let column_type = ColumnType::from_arrow(field);
-                        format!("column {} of type {column_type}", field.name())
-                    };
-                    let (this, that) = (describe(field), describe(known));
-                    return Err(unlike(&path_of(file), &this, &path_of(from), &that));
-                };
-                *known = known.clone().with_data_type(data_type).with_nullable(true);
-            }
+                let (this, that) = (describe(field), describe(known));
+                return Err(unlike(&path_of(file), &this, &path_of(from), &that));
+            };
+            *known = known.clone().with_data_type(data_type).with_nullable(true);
         }
-        let fields: Vec<Field> = fields.into_iter().map(|(field, _)| field).collect();
-        Ok(Arc::new(Schema::new(fields)))
     }
+    let fields = fields.into_iter().map(|(field, _)| field);
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The columns of some text files.
@@ -510,8 +491,7 @@ fn unreadable(path: &str, error: &datafusion::error::DataFusionError) -> MySqlEr
     let mut found = errors::from_plan(error);
     if found.is(ErrorCode::Unknown) || found.is(ErrorCode::FileRead) {
         let cause = found.message.trim_start_matches("Arrow error: ");
-        let text = format!("Error reading file '{path}': {cause}");
-        found = MySqlError::with_message(ErrorCode::FileRead, text);
+        found = wrong::read_error(path, cause);
     }
     found
 }

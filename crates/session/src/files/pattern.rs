@@ -6,13 +6,15 @@
 //! leave there, are none.
 
 use std::collections::HashSet;
-use std::io::ErrorKind;
+use std::fs::DirEntry;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 use mayfly_exec::TimeSlice;
-use mayfly_types::{ErrorCode, MySqlError};
+use mayfly_types::MySqlError;
 
+use super::wrong::read_error;
 use super::{cannot_open, kind};
 use crate::file_access::FileAccess;
 
@@ -98,13 +100,13 @@ pub(super) async fn find(
             }
             if entry.to_str().is_none() {
                 let name = entry.as_os_str().as_encoded_bytes().escape_ascii();
-                return Err(wrong(&name.to_string(), "its name is not UTF-8"));
+                return Err(read_error(&name.to_string(), "its name is not UTF-8"));
             }
             found.push((name, meta.len()));
         }
     }
     if found.is_empty() {
-        let error = std::io::Error::from_raw_os_error(ENOENT);
+        let error = io::Error::from_raw_os_error(ENOENT);
         return Err(cannot_open(path, &error));
     }
     found.sort();
@@ -204,7 +206,7 @@ impl Search {
 
 fn wild(pattern: &str, part: &str) -> Result<Part, MySqlError> {
     let read = Pattern::new(part);
-    let read = read.map_err(|error| wrong(pattern, &error.to_string()))?;
+    let read = read.map_err(|error| read_error(pattern, error))?;
     Ok(Part::Wild(read))
 }
 
@@ -236,14 +238,14 @@ async fn matched(
 ) -> Result<Vec<PathBuf>, MySqlError> {
     let mut found = Vec::new();
     for directory in directories.iter().filter(|path| listed(path).is_dir()) {
-        let failed = |error: std::io::Error| cannot_open(&directory.to_string_lossy(), &error);
-        for entry in std::fs::read_dir(listed(directory)).map_err(failed)? {
-            slice.share().await;
-            let name = entry.map_err(failed)?.file_name();
+        let take = |entry: DirEntry| {
+            let name = entry.file_name();
             if pattern.matches_with(&name.to_string_lossy(), MATCHED) {
                 found.push(directory.join(name));
             }
-        }
+            Ok(())
+        };
+        each_entry(directory, slice, take).await?;
     }
     Ok(found)
 }
@@ -263,16 +265,29 @@ async fn directories(
         if !found.insert(directory.clone()) {
             continue;
         }
-        let failed = |error: std::io::Error| cannot_open(&directory.to_string_lossy(), &error);
-        for entry in std::fs::read_dir(listed(&directory)).map_err(failed)? {
-            slice.share().await;
-            let entry = entry.map_err(failed)?;
-            if entry.file_type().map_err(failed)?.is_dir() {
+        let take = |entry: DirEntry| {
+            if entry.file_type()?.is_dir() {
                 open.push(directory.join(entry.file_name()));
             }
-        }
+            Ok(())
+        };
+        each_entry(&directory, slice, take).await?;
     }
     Ok(found.into_iter().collect())
+}
+
+/// Hands on what is in a directory; others have their turn between two entries.
+async fn each_entry(
+    directory: &Path,
+    slice: &mut TimeSlice,
+    mut take: impl FnMut(DirEntry) -> io::Result<()>,
+) -> Result<(), MySqlError> {
+    let failed = |error: io::Error| cannot_open(&directory.to_string_lossy(), &error);
+    for entry in std::fs::read_dir(listed(directory)).map_err(failed)? {
+        slice.share().await;
+        entry.and_then(&mut take).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// A directory as the file system names it: that of the process has no name in a path.
@@ -286,8 +301,7 @@ fn listed(directory: &Path) -> &Path {
 /// Whether a file below a directory is one of its table.
 fn is_in_directory(path: &str, directory: &str, has_format: bool) -> bool {
     let below = path.strip_prefix(directory).unwrap_or(path);
-    let mut names = below.split('/').filter(|name| !name.is_empty());
-    let is_hidden = names.any(|name| name.starts_with(['.', '_']) && !name.contains('='));
+    let is_hidden = parts_of(below).any(|name| name.starts_with(['.', '_']) && !name.contains('='));
     !is_hidden && (has_format || kind::named(path).is_some())
 }
 
@@ -346,15 +360,8 @@ fn choices(pattern: &str) -> Option<(&str, Vec<&str>, &str)> {
 }
 
 fn too_many(path: &str) -> MySqlError {
-    wrong(
-        path,
-        &format!("its braces stand for more than {PATTERNS_MAX} patterns"),
-    )
-}
-
-fn wrong(path: &str, what: &str) -> MySqlError {
-    let text = format!("Error reading file '{path}': {what}");
-    MySqlError::with_message(ErrorCode::FileRead, text)
+    let what = format!("its braces stand for more than {PATTERNS_MAX} patterns");
+    read_error(path, what)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! What a client is told of a text file that is not as it should be: file, line, column, and what
-//! to write instead.
+//! What a client is told of a file that is not as it should be: file, line, column, and what to
+//! write instead.
+
+use std::fmt;
 
 use arrow::datatypes::Field;
 use datafusion::error::DataFusionError;
@@ -141,6 +143,11 @@ fn cannot_read(path: &str, error: &std::io::Error) -> MySqlError {
     if is_told || error.raw_os_error().is_some() {
         return cannot_open(path, error);
     }
-    let text = format!("Error reading file '{path}': {error}");
+    read_error(path, error)
+}
+
+/// The error of a file of which `what` tells why it cannot be read.
+pub(super) fn read_error(path: &str, what: impl fmt::Display) -> MySqlError {
+    let text = format!("Error reading file '{path}': {what}");
     MySqlError::with_message(ErrorCode::FileRead, text)
 }

@@ -337,21 +337,6 @@ mod tests {
 
     use super::*;
 
-    fn block(id: usize, kind: Kind) -> Block {
-        Block {
-            id,
-            kind,
-            is_dependent: false,
-            parts: Vec::new(),
-            is_grouped: false,
-            is_distinct: false,
-            is_ordered: false,
-            exclusion: None,
-            windows: Vec::new(),
-            subqueries: Vec::new(),
-        }
-    }
-
     fn uses(selects: &Selects, why: Why, of_rows: &[usize]) -> Vec<Uses> {
         let mut owners = Owners::new(selects);
         owners.add(why, of_rows.iter().copied());
@@ -361,11 +346,11 @@ mod tests {
     #[test]
     fn a_group_belongs_to_the_select_that_groups() {
         let mut selects = Selects::default();
-        let mut outer = block(1, Kind::Primary);
+        let mut outer = Block::new(1, Kind::Primary);
         let derived = |id| Part::Derived { id, name: None };
         outer.parts = vec![derived(2)];
         outer.is_ordered = true;
-        let mut inner = block(2, Kind::Derived);
+        let mut inner = Block::new(2, Kind::Derived);
         inner.is_grouped = true;
         selects.blocks = vec![outer, inner];
         let grouped = uses(&selects, Why::GroupBy, &[1]);
@@ -387,7 +372,7 @@ mod tests {
     fn what_a_set_operation_asks_for_belongs_to_it() {
         let mut selects = Selects::default();
         let union = Kind::Set(SetOperator::Union);
-        selects.blocks = vec![block(1, Kind::Primary), block(2, union)];
+        selects.blocks = vec![Block::new(1, Kind::Primary), Block::new(2, union)];
         selects.results = vec![SetResult {
             word: "UNION RESULT",
             name: "<union1,2>".to_owned(),
@@ -403,10 +388,10 @@ mod tests {
     #[test]
     fn a_group_that_nobody_wrote_belongs_to_the_innermost_select() {
         let mut selects = Selects::default();
-        let mut outer = block(1, Kind::Primary);
+        let mut outer = Block::new(1, Kind::Primary);
         let clause = mayfly_sql::selects::Clause::List;
         outer.subqueries = vec![Subquery { clause, id: 2 }];
-        selects.blocks = vec![outer, block(2, Kind::Subquery)];
+        selects.blocks = vec![outer, Block::new(2, Kind::Subquery)];
         assert!(uses(&selects, Why::GroupBy, &[1])[1].groups);
         assert!(uses(&selects, Why::GroupBy, &[0, 1])[0].groups);
     }
@@ -419,10 +404,10 @@ mod tests {
         };
         let why = |outer: Option<Exclusion>, inner: Option<Exclusion>| {
             let mut selects = Selects::default();
-            let mut first = block(1, Kind::Primary);
+            let mut first = Block::new(1, Kind::Primary);
             first.parts = vec![Part::Derived { id: 2, name: None }];
             first.exclusion = outer;
-            let mut second = block(2, Kind::Derived);
+            let mut second = Block::new(2, Kind::Derived);
             second.parts = vec![table()];
             second.exclusion = inner;
             selects.blocks = vec![first, second];

@@ -133,6 +133,10 @@ fn end_lines(f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
     write!(f, "\n{:width$}", "", width = 2 * depth)
 }
 
+/// Writes a string with the escapes of MySQL's EXPLAIN, which has no `\b` and `\f` as the documents
+/// of `mayfly_types::spelling::write_quoted` have.
+///
+/// **Source**: `Buffer::append_escaped` of MySQL, `opt_trace.cc`.
 fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for character in text.chars() {

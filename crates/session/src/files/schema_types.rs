@@ -10,8 +10,14 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use mayfly_types::{ColumnType, TYPE_KEY};
 
+/// A field of a file that declares its MySQL type, where that is not the nearest to its Arrow type.
+pub(crate) fn declaring_field(name: &str, column_type: &ColumnType, data_type: &DataType) -> Field {
+    let field = Field::new(name, data_type.clone(), true);
+    declaring(field, declaration(column_type, data_type))
+}
+
 /// The MySQL type that a field of a file declares, where it is not the nearest to its Arrow type.
-pub(crate) fn declaration(column_type: &ColumnType, data_type: &DataType) -> Option<String> {
+fn declaration(column_type: &ColumnType, data_type: &DataType) -> Option<String> {
     let is_declared = column_type.is_numeric() || column_type.is_temporal();
     if !is_declared || *column_type == ColumnType::from_data_type(data_type) {
         return None;
@@ -32,47 +38,34 @@ fn declared(field: &Field) -> Option<String> {
     declaration(&ColumnType::from_arrow(field), field.data_type())
 }
 
-/// The columns of one file with the types that it declares.
-pub(super) fn of_one(schema: &Schema) -> SchemaRef {
+/// The columns of a file without what it declares.
+pub(super) fn undeclared(schema: &Schema) -> Schema {
     let fields = schema.fields().iter();
-    let fields = fields.map(|field| declaring(field.as_ref().clone(), declared(field)));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    let fields = fields.map(|field| declaring(field.as_ref().clone(), None));
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// What several files declare of their columns.
-#[derive(Default)]
-pub(super) struct Declarations {
-    /// By the name of the column; `None` where two files differ, or do not say.
-    columns: HashMap<String, Option<String>>,
-}
-
-impl Declarations {
-    /// Takes what one more file declares; whether anything is left that all of them do.
-    pub(super) fn add(&mut self, schema: &Schema) -> bool {
-        for field in schema.fields() {
-            let declared = declared(field);
-            match self.columns.get_mut(field.name()) {
-                None => {
-                    self.columns.insert(field.name().clone(), declared);
-                }
-                Some(known) if *known != declared => *known = None,
-                Some(_) => {}
-            }
+/// The columns of some files, with the types that each file declares that has them: `schemas` are
+/// those of the files, `merged` is what they have together.
+pub(super) fn with_declared(merged: &Schema, schemas: &[SchemaRef]) -> SchemaRef {
+    // `None` where two files differ, or do not say.
+    let mut by_name: HashMap<&str, Option<String>> = HashMap::new();
+    for field in schemas.iter().flat_map(|schema| schema.fields()) {
+        let declared = declared(field);
+        let known = by_name.entry(field.name());
+        let known = known.or_insert_with(|| declared.clone());
+        if *known != declared {
+            *known = None;
         }
-        self.columns.values().any(Option::is_some)
     }
-
-    /// The columns of all files with the types that each file declares that has them.
-    pub(super) fn apply(&self, schema: &Schema) -> SchemaRef {
-        let fields = schema.fields().iter().map(|field| {
-            let declared = self.columns.get(field.name()).cloned().flatten();
-            let field = declaring(field.as_ref().clone(), declared);
-            // The files may have differed in more than that.
-            let declared = self::declared(&field);
-            declaring(field, declared)
-        });
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-    }
+    let fields = merged.fields().iter().map(|field| {
+        let declared = by_name.get(field.name().as_str()).cloned().flatten();
+        let field = declaring(field.as_ref().clone(), declared);
+        // The files may have differed in more than that.
+        let declared = self::declared(&field);
+        declaring(field, declared)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 #[cfg(test)]
@@ -87,7 +80,11 @@ mod tests {
         declaring(Field::new(name, data_type, true), Some(declared.to_owned()))
     }
 
-    fn types(schema: &Schema) -> Vec<String> {
+    /// The types of the columns that files have which are those of the first one.
+    fn types(schemas: &[Schema]) -> Vec<String> {
+        let merged = undeclared(schemas.first().expect("a file"));
+        let schemas = schemas.iter().cloned().map(Arc::new);
+        let schema = with_declared(&merged, &schemas.collect::<Vec<_>>());
         let fields = schema.fields().iter();
         fields
             .map(|field| ColumnType::from_arrow(field).to_string())
@@ -143,7 +140,7 @@ mod tests {
             "int",
             "bigint unsigned",
         ];
-        assert_eq!(types(&of_one(&schema)), expect);
+        assert_eq!(types(&[schema]), expect);
     }
 
     #[test]
@@ -154,15 +151,12 @@ mod tests {
                 field("b", MICROS, digits),
             ])
         };
-        let mut declarations = Declarations::default();
-        assert!(declarations.add(&schema("datetime(3)")));
-        assert!(declarations.add(&schema("datetime(3)")));
-        let both = declarations.apply(&schema("datetime"));
-        assert_eq!(types(&both), ["datetime", "datetime(3)"]);
-        assert!(declarations.add(&schema("datetime(2)")));
-        let one = declarations.apply(&schema("datetime"));
-        assert_eq!(types(&one), ["datetime", "datetime(6)"]);
+        let alike = ["datetime(3)", "datetime(3)"].map(schema);
+        assert_eq!(types(&alike), ["datetime", "datetime(3)"]);
+        let unlike = ["datetime(3)", "datetime(3)", "datetime(2)"].map(schema);
+        assert_eq!(types(&unlike), ["datetime", "datetime(6)"]);
         let bare = Schema::new(vec![Field::new("a", MICROS, true)]);
-        assert!(!declarations.add(&bare));
+        let none = [unlike.as_slice(), &[bare]].concat();
+        assert_eq!(types(&none), ["datetime(6)", "datetime(6)"]);
     }
 }

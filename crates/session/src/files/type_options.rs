@@ -6,16 +6,17 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use crate::errors;
 
 /// Gives the columns that are named their types; `names` are those of the columns, `types` what
-/// their values say.
+/// their values say. For each column, whether its type is declared.
 ///
 /// # Errors
 /// 1054 for a column that there is not, 1235 for a type that text files do not have.
-pub(super) fn declare(
-    types: &mut [TextType],
-    names: &[String],
+pub(super) fn apply(
     declared: &[(String, ColumnType)],
+    names: &[String],
+    types: &mut [TextType],
     path: &str,
-) -> Result<(), MySqlError> {
+) -> Result<Vec<bool>, MySqlError> {
+    let mut is_declared = vec![false; types.len()];
     for (name, column_type) in declared {
         let lower = name.to_lowercase();
         let place = names.iter().position(|known| known.to_lowercase() == lower);
@@ -24,26 +25,17 @@ pub(super) fn declare(
             MySqlError::new(ErrorCode::UnknownColumn, &[name, &place])
         };
         let place = place.ok_or_else(unknown)?;
-        if let Some(known) = types.get_mut(place) {
+        let columns = types.get_mut(place).zip(is_declared.get_mut(place));
+        if let Some((known, is_declared)) = columns {
             *known = match column_type {
                 // MySQL's BOOL is TINYINT(1): a whole number, where the first values are numbers.
                 ColumnType::Bool if *known == TextType::Integer => TextType::Integer,
                 other => text_type(other)?,
             };
+            *is_declared = true;
         }
     }
-    Ok(())
-}
-
-/// For each column, whether its type is declared.
-pub(super) fn are_declared(names: &[String], declared: &[(String, ColumnType)]) -> Vec<bool> {
-    let is_one = |name: &String| {
-        let lower = name.to_lowercase();
-        declared
-            .iter()
-            .any(|(known, _)| known.to_lowercase() == lower)
-    };
-    names.iter().map(is_one).collect()
+    Ok(is_declared)
 }
 
 /// What a type is in a text file: whole numbers have 64 bits, texts any length.
@@ -101,9 +93,9 @@ mod tests {
         let names = ["a".to_owned(), "B".to_owned()];
         let mut types = [TextType::Text, TextType::Double];
         let declared = [("b".to_owned(), ColumnType::Date)];
-        declare(&mut types, &names, &declared, "x.csv").expect("a day");
+        let is_declared = apply(&declared, &names, &mut types, "x.csv").expect("a day");
         assert_eq!(types, [TextType::Text, TextType::Date]);
-        assert_eq!(are_declared(&names, &declared), [false, true]);
+        assert_eq!(is_declared, [false, true]);
         for (known, expect) in [
             (TextType::Integer, TextType::Integer),
             (TextType::Text, TextType::Boolean),
@@ -111,7 +103,7 @@ mod tests {
         ] {
             let mut types = [known];
             let declared = [("a".to_owned(), ColumnType::Bool)];
-            declare(&mut types, &names, &declared, "x.csv").expect("a truth value");
+            apply(&declared, &names, &mut types, "x.csv").expect("a truth value");
             assert_eq!(types, [expect]);
         }
         for (name, column_type, code) in [
@@ -120,7 +112,7 @@ mod tests {
             ("a", ColumnType::Binary { length: 3 }, 1235),
         ] {
             let declared = [(name.to_owned(), column_type)];
-            let error = declare(&mut types, &names, &declared, "x.csv").expect_err(name);
+            let error = apply(&declared, &names, &mut types, "x.csv").expect_err(name);
             assert_eq!(error.code, code, "{error}");
         }
     }
