@@ -94,6 +94,19 @@ async fn selects_are_nested_as_deeply_as_in_mysql() {
     end(&engine, session, "nested").await;
 }
 
+/// Each level asks what the columns of the one below are called: twice would be 2^63 times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_of_nested_tables_are_looked_up_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    for list in ["*", "x.*", "a, b", "x.b, A"] {
+        let open = format!("SELECT {list} FROM (");
+        let sql = nested(&open, "SELECT * FROM t1", ") x", 63);
+        assert_eq!(rows(&mut session, &sql).await.len(), 2, "{list}");
+    }
+    end(&engine, session, "nested").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_larger_than_memory_is_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -15,6 +15,7 @@
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
+//!   handed_on                        columns that plans hand on as they are
 //!   file_name                        files as tables, with options behind their names
 //!   inner_name                       what the planner calls tables that go by one name
 //!   in_turn, by_row                  conditions and values of what writes, asked for as MySQL does
@@ -51,6 +52,7 @@ mod effort;
 pub mod file_name;
 mod from_list;
 pub mod functions;
+mod handed_on;
 pub mod in_turn;
 pub mod inner_name;
 mod keyed;

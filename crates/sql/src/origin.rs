@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::bindings::FILES;
 use crate::functions::any_value;
 use crate::functions::own::MARK;
+use crate::handed_on::handed_on;
 use crate::inner_name;
 use crate::statement::TableName;
 use crate::stored::{self, Stored};
@@ -95,15 +96,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
         LogicalPlan::Aggregate(aggregate) => {
             of_expr(aggregate.group_expr.get(place)?, &aggregate.input)
         }
-        LogicalPlan::Window(window) => {
-            let is_handed_on = place < window.input.schema().fields().len();
-            is_handed_on.then(|| origin(&window.input, place))?
-        }
         LogicalPlan::Join(join) if is_set_operation(join) => None,
-        LogicalPlan::Join(join) => match place.checked_sub(join.left.schema().fields().len()) {
-            None => origin(&join.left, place),
-            Some(place) => origin(&join.right, place),
-        },
         LogicalPlan::SubqueryAlias(named) => {
             let alias = inner_name::shown(named.alias.table()).to_owned();
             if let LogicalPlan::TableScan(_) = named.input.as_ref() {
@@ -135,12 +128,10 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
                 is_of_group: false,
             })
         }
-        LogicalPlan::Filter(_)
-        | LogicalPlan::Sort(_)
-        | LogicalPlan::Limit(_)
-        | LogicalPlan::Distinct(_)
-        | LogicalPlan::Repartition(_) => origin(plan.inputs().first()?, place),
-        _ => None,
+        plan => {
+            let (below, place) = handed_on(plan, place)?;
+            origin(below, place)
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Query};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::reserved::is_reserved;
-use super::{Refusal, Result};
+use super::{RECURSION_LIMIT, Refusal, Result};
 use crate::dialect::MayflyDialect;
 use crate::references;
 use crate::statement::TableName;
@@ -16,7 +16,15 @@ pub(crate) struct Cursor<'a> {
     pub(crate) dialect: &'a MayflyDialect,
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    pub(super) fn new(dialect: &'a MayflyDialect, tokens: Vec<TokenWithSpan>) -> Cursor<'a> {
+        let parser = Parser::new(dialect).with_recursion_limit(RECURSION_LIMIT);
+        Cursor {
+            parser: parser.with_tokens_with_locations(tokens),
+            dialect,
+        }
+    }
+
     pub(crate) fn peek(&self) -> Token {
         self.parser.peek_token_ref().token.clone()
     }

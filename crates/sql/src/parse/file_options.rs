@@ -13,8 +13,7 @@
     )
 )]
 
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::column::column_type;
@@ -61,9 +60,7 @@ pub(super) fn join(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
         let (Some(first), Some(last)) = (within.first(), within.last()) else {
             return Ok(());
         };
-        let offset = |at: datafusion::sql::sqlparser::tokenizer::Location| {
-            source::offset(text, at.line, at.column)
-        };
+        let offset = |at: Location| source::offset(text, at.line, at.column);
         let range = offset(first.span.start)..offset(last.span.end);
         let options = text.get(range).unwrap_or_default().to_owned();
         if let Some(word) = tokens.get_mut(name)
@@ -137,10 +134,7 @@ pub(crate) fn file_options(text: &str) -> std::result::Result<FileOptions, MySql
 
 fn read(tokens: Vec<TokenWithSpan>) -> Result<FileOptions> {
     let dialect = MayflyDialect::for_text(tokens.len(), 0);
-    let mut cursor = Cursor {
-        parser: Parser::new(&dialect).with_tokens_with_locations(tokens),
-        dialect: &dialect,
-    };
+    let mut cursor = Cursor::new(&dialect, tokens);
     let mut options = FileOptions::default();
     cursor.parser.expect_token(&Token::LParen)?;
     cursor.list(|cursor| option(cursor, &mut options))?;
@@ -334,10 +328,7 @@ fn spelled(text: &str, column: &str) -> Result<ColumnType> {
     let dialect = MayflyDialect::for_text(text.len(), 0);
     let mut tokens = tokenize(text)?;
     grammar::read_as_mysql(&mut tokens);
-    let mut cursor = Cursor {
-        parser: Parser::new(&dialect).with_tokens_with_locations(tokens),
-        dialect: &dialect,
-    };
+    let mut cursor = Cursor::new(&dialect, tokens);
     let read = column_type(&mut cursor, column).and_then(|column_type| {
         cursor.end()?;
         Ok(column_type)

@@ -16,9 +16,9 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::Result;
 use super::cursor::Cursor;
 use super::out_file;
-use super::{Parser, RECURSION_LIMIT, Result};
 use crate::dialect::MayflyDialect;
 use crate::statement::Into;
 
@@ -36,24 +36,13 @@ pub(super) fn cut(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<Into>> {
         return Ok(None);
     };
     let dialect = MayflyDialect::for_text(tokens.len(), 0);
-    let parser = Parser::new(&dialect)
-        .with_recursion_limit(RECURSION_LIMIT)
-        .with_tokens_with_locations(from(tokens, start + 1).to_vec());
-    let mut cursor = Cursor {
-        parser,
-        dialect: &dialect,
-    };
+    let mut cursor = Cursor::new(&dialect, from(tokens, start + 1).to_vec());
     let into = clause(&mut cursor)?;
     // The tokens that the cursor has passed, and INTO itself.
     let end = (start + 1 + cursor.parser.index()).min(tokens.len());
     let behind = at_top(from(tokens, end)).find(|(_, token)| is_any(token, &JOINTS));
     if let Some((at, _)) = behind {
-        let rest = from(tokens, end + at).to_vec();
-        let parser = Parser::new(&dialect).with_tokens_with_locations(rest);
-        let behind = Cursor {
-            parser,
-            dialect: &dialect,
-        };
+        let behind = Cursor::new(&dialect, from(tokens, end + at).to_vec());
         return behind.fail("the end of the statement");
     }
     tokens.drain(start..end);

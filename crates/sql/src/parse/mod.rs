@@ -101,13 +101,7 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     file_options::join(text, &mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let into = into::cut(&mut tokens).map_err(|refusal| refusal.of_text(text))?;
     let dialect = MayflyDialect::for_text(tokens.len(), text.len());
-    let parser = Parser::new(&dialect)
-        .with_recursion_limit(RECURSION_LIMIT)
-        .with_tokens_with_locations(tokens);
-    let mut cursor = Cursor {
-        parser,
-        dialect: &dialect,
-    };
+    let mut cursor = Cursor::new(&dialect, tokens);
     let parsed = statement(&mut cursor).and_then(|statement| {
         cursor.end()?;
         Ok(match (statement, into) {

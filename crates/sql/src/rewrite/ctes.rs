@@ -4,8 +4,15 @@ use std::collections::VecDeque;
 
 use datafusion::sql::sqlparser::ast::With;
 
-/// A common table expression with its columns, as far as they are known.
-type Named = (String, Vec<String>);
+/// A common table expression.
+#[derive(Clone)]
+pub(super) struct Named {
+    pub(super) name: String,
+    /// Its columns, as far as they are known.
+    pub(super) columns: Vec<String>,
+    /// Whether it is merged into queries: see [`super::merged`].
+    pub(super) is_merged: bool,
+}
 
 /// Those that can be named, while the queries of a statement are walked.
 #[derive(Default)]
@@ -64,7 +71,7 @@ impl Ctes {
 mod tests {
     use datafusion::sql::sqlparser::ast::With;
 
-    use super::Ctes;
+    use super::{Ctes, Named};
     use crate::parse::parse;
     use crate::statement::Statement;
 
@@ -79,10 +86,7 @@ mod tests {
 
     /// Which can be named.
     fn names(ctes: &Ctes) -> Vec<&str> {
-        ctes.visible()
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect()
+        ctes.visible().iter().map(|cte| cte.name.as_str()).collect()
     }
 
     /// Enters a query with two.
@@ -90,7 +94,11 @@ mod tests {
         let mut ctes = Ctes::default();
         ctes.enter();
         for name in ["a", "b"] {
-            ctes.add((name.to_owned(), Vec::new()));
+            ctes.add(Named {
+                name: name.to_owned(),
+                columns: Vec::new(),
+                is_merged: false,
+            });
         }
         ctes.go_inside(with(text).as_ref());
         ctes

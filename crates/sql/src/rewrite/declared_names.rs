@@ -8,6 +8,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::bindings::{Bindings, FILES};
 use crate::functions::any_value;
+use crate::handed_on::handed_on;
 
 /// The spelling of the column at a place; `None` if it is no column of a table, or has another
 /// name there.
@@ -38,23 +39,11 @@ pub(super) fn declared<'a>(
                 let mut exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
                 below(exprs.nth(place)?, &aggregate.input)?
             }
-            LogicalPlan::Window(window) => {
-                let is_handed_on = place < window.input.schema().fields().len();
-                (is_handed_on.then_some(window.input.as_ref())?, place)
-            }
-            LogicalPlan::Join(join) => match place.checked_sub(join.left.schema().fields().len()) {
-                None => (join.left.as_ref(), place),
-                Some(place) => (join.right.as_ref(), place),
-            },
             // The first SELECT names the columns.
-            LogicalPlan::Union(_)
-            | LogicalPlan::SubqueryAlias(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::Sort(_)
-            | LogicalPlan::Limit(_)
-            | LogicalPlan::Distinct(_)
-            | LogicalPlan::Repartition(_) => (plan.inputs().into_iter().next()?, place),
-            _ => return None,
+            LogicalPlan::Union(_) | LogicalPlan::SubqueryAlias(_) => {
+                (plan.inputs().into_iter().next()?, place)
+            }
+            plan => handed_on(plan, place)?,
         };
     }
 }

@@ -3,6 +3,7 @@
 //! MySQL labels a column with its alias, its name as written, or the text of its expression.
 //! Names are planned in lower case, so spellings are kept beside the plan.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use datafusion::logical_expr::LogicalPlan;
@@ -11,10 +12,11 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableAlias, TableFactor, Value,
 };
 
+use super::ctes::Named;
 use super::declared_names::declared;
 use super::expression::call;
 use super::grouping::relations;
-use super::merged;
+use super::merged::is_merged;
 use super::qualifiers::name_of;
 use super::relation::base_table;
 use super::{lower, plain_column};
@@ -87,7 +89,7 @@ impl Labels {
 
     fn spell(&self, name: &str) -> String {
         let spelled = self.spellings.get(name).map(String::as_str);
-        let spelled = spelled.or_else(|| shown_again(name));
+        let spelled = spelled.or_else(|| shown_by_star(name));
         spelled.unwrap_or(name).to_owned()
     }
 }
@@ -201,11 +203,10 @@ pub(super) fn remember_hidden(spellings: &mut HashMap<String, String>, items: &[
 }
 
 /// Writes `t.*` out where the same list shows the columns of `t` before it: no two columns of a
-/// plan have one name. Returns the names of the items that this makes, and what they are called.
-pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(String, String)> {
-    let mut names = Vec::new();
+/// plan have one name.
+pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) {
     let Some(tables) = relations(select, bindings) else {
-        return names;
+        return;
     };
     let mut shown = HashSet::new();
     let mut list = Vec::with_capacity(select.projection.len());
@@ -239,8 +240,7 @@ pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(
             let parts = database.iter().chain([alias]).cloned();
             let parts = parts.chain([column.to_lowercase()]);
             let parts = parts.map(|part| Ident::with_quote('`', part)).collect();
-            let name = format!("{MARK}star {}", names.len());
-            names.push((name.clone(), column.clone()));
+            let name = by_star("star", list.len(), column);
             list.push(SelectItem::ExprWithAlias {
                 expr: Expr::CompoundIdentifier(parts),
                 alias: Ident::with_quote('`', name),
@@ -248,7 +248,6 @@ pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) -> Vec<(
         }
     }
     select.projection = list;
-    names
 }
 
 /// A name that no statement can write, for the column at a place.
@@ -259,12 +258,18 @@ fn hidden(index: usize) -> String {
 /// A name that no statement can write, for a column that a star shows under a name which another
 /// column of the list has; `index` tells those of one name apart.
 pub(super) fn again(index: usize, column: &str) -> String {
-    format!("{MARK}again {index} {column}")
+    by_star("again", index, column)
 }
 
-/// How a column under a name of [`again`] is called.
-fn shown_again(name: &str) -> Option<&str> {
-    let rest = name.strip_prefix(MARK)?.strip_prefix("again ")?;
+/// Such a name, which says how the column is called; `who` tells apart who writes stars out.
+fn by_star(who: &str, index: usize, column: &str) -> String {
+    format!("{MARK}{who} {index} {column}")
+}
+
+/// How a column under a name of [`by_star`] is called.
+fn shown_by_star(name: &str) -> Option<&str> {
+    let name = name.strip_prefix(MARK)?;
+    let rest = { name.strip_prefix("again ") }.or_else(|| name.strip_prefix("star "))?;
     Some(rest.split_once(' ')?.1)
 }
 
@@ -278,10 +283,8 @@ pub(super) fn apart(alias: &str) -> String {
 pub(super) struct Columns<'a> {
     pub(super) source: &'a Source,
     pub(super) bindings: &'a Bindings,
-    /// Common table expressions that can be named, with their columns; the nearest last.
-    pub(super) ctes: &'a [(String, Vec<String>)],
-    /// The names of those that are merged into queries: see [`merged`].
-    pub(super) merged: &'a HashSet<String>,
+    /// Common table expressions that can be named; the nearest last.
+    pub(super) ctes: &'a [Named],
 }
 
 impl<'a> Columns<'a> {
@@ -296,8 +299,8 @@ impl<'a> Columns<'a> {
                 ctes: &ctes,
                 ..self
             };
-            let columns = within.of_cte(cte);
-            ctes.push((cte.alias.name.value.clone(), columns));
+            let named = within.of_cte(cte);
+            ctes.push(named);
         }
         let within = Columns {
             ctes: &ctes,
@@ -306,9 +309,13 @@ impl<'a> Columns<'a> {
         within.of_body(&query.body)
     }
 
-    /// The columns of a common table expression.
-    pub(super) fn of_cte(self, cte: &Cte) -> Vec<String> {
-        self.aliased(&cte.query, &cte.alias)
+    /// What is known of a common table expression.
+    pub(super) fn of_cte(self, cte: &Cte) -> Named {
+        Named {
+            name: cte.alias.name.value.clone(),
+            columns: self.aliased(&cte.query, &cte.alias),
+            is_merged: is_merged(&cte.query, self.bindings),
+        }
     }
 
     /// The columns of a query under an alias that may name them.
@@ -330,7 +337,7 @@ impl<'a> Columns<'a> {
         let texts = self.source.items(select.select_token.0.span.start);
         let whole = texts.len() == select.projection.len();
         let mut labels = Vec::new();
-        let tables = merged::tables(select, self);
+        let tables = self.tables(select);
         for (index, item) in select.projection.iter().enumerate() {
             let only = match item {
                 SelectItem::Wildcard(_) => None,
@@ -341,59 +348,123 @@ impl<'a> Columns<'a> {
                 item if is_wildcard(item) => continue,
                 item => {
                     let text = whole.then(|| texts[index].as_str());
-                    let merged = merged::label(item, &tables);
+                    let merged = merged_label(item, &tables);
                     labels.push(merged.unwrap_or_else(|| label(item, text)));
                     continue;
                 }
             };
-            for table in from_list::tables(&select.from) {
-                labels.extend(self.of_table(table, only));
+            for table in &tables {
+                if only.is_none_or(|only| table.goes_by(only)) {
+                    labels.extend_from_slice(table.columns());
+                }
             }
         }
         labels
     }
 
-    /// The columns that `*` shows of a table, or `only.*`.
-    pub(super) fn of_table(self, table: &TableFactor, only: Option<&Ident>) -> Vec<String> {
-        let is_meant = |name: &str| only.is_none_or(|only| only.value == name);
+    /// The labels of items that name columns of tables which are merged into the select.
+    pub(super) fn merged_labels(self, select: &Select) -> Vec<Option<String>> {
+        let tables = self.tables(select);
+        let items = select.projection.iter();
+        items.map(|item| merged_label(item, &tables)).collect()
+    }
+
+    /// The tables of FROM.
+    fn tables<'t>(self, select: &'t Select) -> Vec<Shown<'t>>
+    where
+        'a: 't,
+    {
+        let tables = from_list::tables(&select.from).into_iter();
+        let shown = tables.map(|table| Shown {
+            table,
+            is_merged: match table {
+                TableFactor::Derived { subquery, .. } => is_merged(subquery, self.bindings),
+                table => self.cte(table).is_some_and(|cte| cte.is_merged),
+            },
+            within: self,
+            columns: OnceCell::new(),
+        });
+        shown.collect()
+    }
+
+    /// The columns that `*` shows of a table.
+    pub(super) fn of_table(self, table: &TableFactor) -> Vec<String> {
         if let TableFactor::Derived {
             alias: Some(alias),
             subquery,
             ..
         } = table
         {
-            return match is_meant(&alias.name.value) {
-                true => self.aliased(subquery, alias),
-                false => Vec::new(),
-            };
+            return self.aliased(subquery, alias);
         }
-        if let Some(columns) = self.cte(table) {
-            return match name_of(table).is_some_and(|name| is_meant(&name)) {
-                true => columns.to_vec(),
-                false => Vec::new(),
-            };
+        if let Some(cte) = self.cte(table) {
+            return cte.columns.clone();
         }
         match base_table(table, self.bindings) {
-            Some((alias, _, _, bound)) if is_meant(&alias) => {
+            Some((.., bound)) => {
                 let shown = bound.columns.iter().filter(|column| bound.shows(column));
                 shown.cloned().collect()
             }
-            _ => Vec::new(),
+            None => Vec::new(),
         }
     }
 
-    /// The columns of a table that is a common table expression, none if they are not known.
-    pub(super) fn cte(self, table: &TableFactor) -> Option<&'a [String]> {
+    /// The common table expression that a table is.
+    pub(super) fn cte(self, table: &TableFactor) -> Option<&'a Named> {
         let TableFactor::Table { name, .. } = table else {
             return None;
         };
         let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
             return None;
         };
-        let mut ctes = self.ctes.iter().rev();
-        let (_, columns) = ctes.find(|(cte, _)| *cte == name.value)?;
-        Some(columns)
+        self.ctes.iter().rev().find(|cte| cte.name == name.value)
     }
+}
+
+/// A table of FROM as labels see it.
+struct Shown<'a> {
+    table: &'a TableFactor,
+    is_merged: bool,
+    within: Columns<'a>,
+    /// Looked up once, however many items ask: each look-up goes through all derived tables inside,
+    /// and two at each level would be 2^n for n levels.
+    columns: OnceCell<Vec<String>>,
+}
+
+impl Shown<'_> {
+    fn columns(&self) -> &[String] {
+        self.columns
+            .get_or_init(|| self.within.of_table(self.table))
+    }
+
+    fn goes_by(&self, name: &Ident) -> bool {
+        name_of(self.table).is_some_and(|called| called == name.value)
+    }
+}
+
+/// What an item is called that names a column of a table which is merged (see [`super::merged`]).
+fn merged_label(item: &SelectItem, tables: &[Shown<'_>]) -> Option<String> {
+    let SelectItem::UnnamedExpr(expr) = item else {
+        return None;
+    };
+    if !tables.iter().any(|table| table.is_merged) {
+        return None;
+    }
+    let parts = column(expr)?;
+    let name = parts.last()?.value.to_lowercase();
+    let of = match parts {
+        [.., of, _] => Some(of),
+        _ => None,
+    };
+    let is_meant = |table: &&Shown<'_>| of.is_none_or(|of| table.goes_by(of));
+    let mut found = tables.iter().filter(is_meant).filter_map(|table| {
+        let mut columns = table.columns().iter();
+        let column = columns.find(|column| column.to_lowercase() == name)?;
+        Some((table, column))
+    });
+    let (table, column) = found.next()?;
+    let is_one = of.is_some() || found.next().is_none();
+    (is_one && table.is_merged).then(|| column.clone())
 }
 
 /// Takes the MySQL types off the columns of a recursive common table expression.

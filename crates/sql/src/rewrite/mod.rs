@@ -78,7 +78,6 @@ pub(crate) fn query(
         recursive: HashSet::new(),
         unnamed: HashSet::new(),
         ctes: ctes::Ctes::default(),
-        merged: HashSet::new(),
         has_set_operations: false,
         error: None,
     };
@@ -115,7 +114,6 @@ pub(crate) fn expression(mut expr: Expr, bindings: &Bindings) -> Result<Expr, My
         recursive: HashSet::new(),
         unnamed: HashSet::new(),
         ctes: ctes::Ctes::default(),
-        merged: HashSet::new(),
         has_set_operations: false,
         error: None,
     };
@@ -178,8 +176,6 @@ struct Rewriter<'a> {
     /// The selects whose columns nobody names.
     unnamed: HashSet<Location>,
     ctes: ctes::Ctes,
-    /// The names of common table expressions that are merged into queries.
-    merged: HashSet<String>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found, or another set operation with ALL.
@@ -199,16 +195,11 @@ impl VisitorMut for Rewriter<'_> {
                 return self.stop(error);
             }
             for cte in &mut with.cte_tables {
-                let columns = self.columns().of_cte(cte);
-                if let Some(error) = duplicate_column(&columns) {
+                let named = self.columns().of_cte(cte);
+                if let Some(error) = duplicate_column(&named.columns) {
                     return self.stop(error);
                 }
-                let name = cte.alias.name.value.clone();
-                match merged::is_merged(&cte.query, self.bindings) {
-                    true => self.merged.insert(name.clone()),
-                    false => self.merged.remove(&name),
-                };
-                self.ctes.add((name, columns));
+                self.ctes.add(named);
                 self.lower_columns(&mut cte.alias);
                 if with.recursive {
                     selects(&cte.query.body, &mut self.recursive);
@@ -324,25 +315,21 @@ impl VisitorMut for Rewriter<'_> {
         }
         let outermost = self.top_location == Some(select.select_token.0.span.start);
         let is_free = self.is_free(select);
-        let tables = match outermost {
-            true => merged::tables(select, self.columns()),
+        let merged = match outermost {
+            true => self.columns().merged_labels(select),
             false => Vec::new(),
         };
-        let labels = select.projection.iter();
-        let labels: Vec<_> = labels.map(|item| merged::label(item, &tables)).collect();
         let mut items = labels::name(select, self.source, &mut self.spellings, is_free);
-        for (item, label) in items.iter_mut().zip(labels) {
+        for (item, label) in items.iter_mut().zip(merged) {
             if let (labels::Item::Label(text), Some(label)) = (item, label) {
                 *text = label;
             }
         }
-        let written = match is_free {
-            true => labels::write_out_stars(select, self.bindings),
-            false => Vec::new(),
-        };
+        if is_free {
+            labels::write_out_stars(select, self.bindings);
+        }
         if outermost {
             labels::remember_hidden(&mut self.spellings, &items);
-            self.spellings.extend(written);
             self.top = Some(items);
         }
         for window in &mut select.named_window {
@@ -426,7 +413,6 @@ impl Rewriter<'_> {
             source: self.source,
             bindings: self.bindings,
             ctes: self.ctes.visible(),
-            merged: &self.merged,
         }
     }
 
@@ -467,7 +453,7 @@ impl Rewriter<'_> {
             return false;
         };
         let mut ctes = self.ctes.visible().iter();
-        let is_cte = database.is_none() && ctes.any(|(cte, _)| *cte == table);
+        let is_cte = database.is_none() && ctes.any(|cte| cte.name == table);
         let database = database.or_else(|| self.bindings.database.clone());
         let tables = &self.bindings.tables;
         is_cte || database.is_some_and(|database| tables.contains_key(&(database, table)))

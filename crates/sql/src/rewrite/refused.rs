@@ -123,12 +123,16 @@ pub(crate) fn is_aggregate(expr: &Expr, aggregates: &HashSet<String>) -> bool {
         if aggregates.contains(&function.name.to_string().to_ascii_lowercase()))
 }
 
-/// Whether rows of a select are no rows of its tables: it groups, aggregates or numbers them.
-pub(crate) fn groups(select: &Select, aggregates: &HashSet<String>) -> bool {
-    let is_grouped = match &select.group_by {
+/// Whether a select has GROUP BY.
+pub(crate) fn is_grouped(select: &Select) -> bool {
+    match &select.group_by {
         GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
         GroupByExpr::All(_) => true,
-    };
+    }
+}
+
+/// Whether rows of a select are no rows of its tables: it groups, aggregates or numbers them.
+pub(crate) fn groups(select: &Select, aggregates: &HashSet<String>) -> bool {
     let computes = &mut |expr: &Expr| {
         is_aggregate(expr, aggregates)
             || matches!(expr, Expr::Function(function) if function.over.is_some())
@@ -136,7 +140,7 @@ pub(crate) fn groups(select: &Select, aggregates: &HashSet<String>) -> bool {
     let mut computed = { select.projection.iter() }
         .filter_map(expression_of)
         .chain(&select.having);
-    is_grouped || computed.any(|expr| walk::finds(expr, computes))
+    is_grouped(select) || computed.any(|expr| walk::finds(expr, computes))
 }
 
 /// Refuses an expression that aggregates outside of its subqueries.

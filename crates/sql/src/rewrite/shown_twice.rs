@@ -210,8 +210,8 @@ impl Shown<'_> {
     fn finds_column(self, select: &Select, name: &str) -> Option<bool> {
         let tables = from_list::tables(&select.from).into_iter();
         any(tables.map(|table| match self.0.cte(table) {
-            Some([]) => None,
-            Some(columns) => Some(columns.iter().any(|c| c.to_lowercase() == name)),
+            Some(cte) if cte.columns.is_empty() => None,
+            Some(cte) => Some(cte.columns.iter().any(|c| c.to_lowercase() == name)),
             None => table_has(table, name, self.0.bindings),
         }))
     }
@@ -220,7 +220,7 @@ impl Shown<'_> {
     fn counts(self, select: &Select) -> HashMap<String, usize> {
         let mut counts = HashMap::new();
         for table in from_list::tables(&select.from) {
-            let columns = self.0.of_table(table, None).into_iter();
+            let columns = self.0.of_table(table).into_iter();
             let columns: HashSet<String> = columns.map(|column| column.to_lowercase()).collect();
             for column in columns {
                 *counts.entry(column).or_default() += 1;
@@ -297,7 +297,7 @@ impl Shown<'_> {
             else {
                 continue;
             };
-            let columns = self.0.of_table(table, None);
+            let columns = self.0.of_table(table);
             found.extend(columns.into_iter().map(|name| (called.clone(), name)));
         }
         found

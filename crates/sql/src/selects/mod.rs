@@ -51,6 +51,24 @@ pub struct Block {
     pub subqueries: Vec<Subquery>,
 }
 
+impl Block {
+    /// A SELECT of which nothing more is known yet.
+    pub fn new(id: usize, kind: Kind) -> Block {
+        Block {
+            id,
+            kind,
+            is_dependent: false,
+            parts: Vec::new(),
+            is_grouped: false,
+            is_distinct: false,
+            is_ordered: false,
+            exclusion: None,
+            windows: Vec::new(),
+            subqueries: Vec::new(),
+        }
+    }
+}
+
 /// What can keep all rows out of a SELECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exclusion {

@@ -14,8 +14,9 @@ use crate::bindings::Bindings;
 use crate::from_list::{constraint, tables};
 use crate::inner_name;
 use crate::references::table_name;
+use crate::rewrite::refused::{groups, is_grouped};
 use crate::rewrite::relation::{is_dual, table_as_select};
-use crate::walk::{self, finds};
+use crate::walk;
 
 /// The names that expressions of a SELECT may mean.
 struct Scope {
@@ -33,6 +34,16 @@ struct Cte {
     first: Option<usize>,
     /// Whether that SELECT is being read.
     is_open: bool,
+}
+
+/// What a query is made of: one SELECT, or several by set operations.
+#[derive(Default)]
+struct SetParts {
+    /// The numbers of the SELECTs.
+    ids: Vec<usize>,
+    operators: Vec<SetOperator>,
+    /// Whether rows of them become one.
+    is_distinct: bool,
 }
 
 pub(super) struct Reader<'a> {
@@ -58,23 +69,14 @@ impl Reader<'_> {
 
     /// Reads a query; the number of its first SELECT.
     fn query(&mut self, query: &Query, kind: Kind) -> usize {
-        self.with(query);
-        let mut ids = Vec::new();
-        let mut operators = Vec::new();
-        let mut is_distinct = false;
-        let is_ordered = query.order_by.is_some();
-        self.body(
-            &query.body,
-            kind,
-            &mut ids,
-            &mut operators,
-            &mut is_distinct,
-        );
+        let mut parts = SetParts::default();
+        self.parts(query, kind, &mut parts);
+        let SetParts {
+            ids,
+            operators,
+            is_distinct,
+        } = parts;
         let first = ids.first().copied().unwrap_or_default();
-        if let ([only], Some(_)) = (ids.as_slice(), &query.order_by) {
-            self.block_mut(*only, |block| block.is_ordered = true);
-        }
-        self.limits(query, &ids);
         if let (true, Some(operator)) = (ids.len() > 1, operators.last().copied()) {
             let (word, short) = match operators.as_slice() {
                 [first, rest @ ..] if rest.iter().any(|other| other != first) => {
@@ -91,10 +93,9 @@ impl Reader<'_> {
                 ids,
                 operator,
                 is_distinct,
-                is_ordered,
+                is_ordered: query.order_by.is_some(),
             });
         }
-        self.ctes.pop();
         first
     }
 
@@ -113,27 +114,23 @@ impl Reader<'_> {
         self.ctes.push(tables.collect());
     }
 
-    /// Reads the parts of a query; `is_distinct` becomes whether rows of them become one.
-    fn body(
-        &mut self,
-        body: &SetExpr,
-        kind: Kind,
-        ids: &mut Vec<usize>,
-        operators: &mut Vec<SetOperator>,
-        is_distinct: &mut bool,
-    ) {
+    /// Reads the parts of a query, which may be one in parentheses.
+    fn parts(&mut self, query: &Query, kind: Kind, parts: &mut SetParts) {
+        self.with(query);
+        let before = parts.ids.len();
+        self.body(&query.body, kind, parts);
+        let ids = &parts.ids[before..];
+        if let ([only], Some(_)) = (ids, &query.order_by) {
+            self.block_mut(*only, |block| block.is_ordered = true);
+        }
+        self.limits(query, ids);
+        self.ctes.pop();
+    }
+
+    fn body(&mut self, body: &SetExpr, kind: Kind, parts: &mut SetParts) {
         match body {
-            SetExpr::Select(select) => ids.push(self.select(select, kind)),
-            SetExpr::Query(query) => {
-                self.with(query);
-                let before = ids.len();
-                self.body(&query.body, kind, ids, operators, is_distinct);
-                self.limits(query, &ids[before..]);
-                if let ([only], Some(_)) = (&ids[before..], &query.order_by) {
-                    self.block_mut(*only, |block| block.is_ordered = true);
-                }
-                self.ctes.pop();
-            }
+            SetExpr::Select(select) => parts.ids.push(self.select(select, kind)),
+            SetExpr::Query(query) => self.parts(query, kind, parts),
             SetExpr::SetOperation {
                 op,
                 set_quantifier,
@@ -141,25 +138,25 @@ impl Reader<'_> {
                 right,
             } => {
                 let is_all = *set_quantifier == SetQuantifier::All;
-                *is_distinct |= !is_all || *op != SetOperator::Union;
-                self.body(left, kind, ids, operators, is_distinct);
-                operators.push(*op);
+                parts.is_distinct |= !is_all || *op != SetOperator::Union;
+                self.body(left, kind, parts);
+                parts.operators.push(*op);
                 let mut ctes = self.ctes.iter().flat_map(HashMap::values);
-                let first = ids.first().copied();
+                let first = parts.ids.first().copied();
                 let is_recursive = ctes.any(|cte| cte.is_open && cte.first == first);
                 let kind = match is_recursive {
                     true => Kind::Recursive,
                     false => Kind::Set(*op),
                 };
-                self.body(right, kind, ids, operators, is_distinct);
+                self.body(right, kind, parts);
             }
             SetExpr::Table(_) => {
                 if let Ok(Some(select)) = table_as_select(body) {
-                    self.body(&select, kind, ids, operators, is_distinct);
+                    self.body(&select, kind, parts);
                 }
             }
             SetExpr::Values(_) => {
-                ids.push(self.begin(kind));
+                parts.ids.push(self.begin(kind));
                 self.scopes.pop();
             }
             _ => {}
@@ -168,13 +165,8 @@ impl Reader<'_> {
 
     fn select(&mut self, select: &Select, kind: Kind) -> usize {
         let id = self.begin(kind);
-        let is_grouped = match &select.group_by {
-            GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
-            GroupByExpr::All(_) => true,
-        };
-        let is_distinct = !matches!(select.distinct, None | Some(Distinct::All));
         self.block_mut(id, |block| {
-            (block.is_grouped, block.is_distinct) = (is_grouped, is_distinct);
+            (block.is_grouped, block.is_distinct) = (is_grouped(select), is_distinct(select));
         });
         self.clauses(select, id);
         self.scopes.pop();
@@ -207,18 +199,7 @@ impl Reader<'_> {
     fn begin(&mut self, kind: Kind) -> usize {
         self.last_id += 1;
         let id = self.last_id;
-        self.selects.blocks.push(Block {
-            id,
-            kind,
-            is_dependent: false,
-            parts: Vec::new(),
-            is_grouped: false,
-            is_distinct: false,
-            is_ordered: false,
-            exclusion: None,
-            windows: Vec::new(),
-            subqueries: Vec::new(),
-        });
+        self.selects.blocks.push(Block::new(id, kind));
         self.scopes.push(Scope {
             id,
             tables: Vec::new(),
@@ -339,30 +320,12 @@ impl Reader<'_> {
         let SetExpr::Select(select) = query.body.as_ref() else {
             return None;
         };
-        let groups = match &select.group_by {
-            GroupByExpr::Expressions(keys, with) => !keys.is_empty() || !with.is_empty(),
-            GroupByExpr::All(_) => true,
-        };
-        let is_distinct = !matches!(select.distinct, None | Some(Distinct::All));
-        let computes = |expr: &Expr| match expr {
-            Expr::Function(function) => {
-                let name = function.name.to_string().to_ascii_lowercase();
-                function.over.is_some() || self.bindings.aggregates.contains(&name)
-            }
-            _ => false,
-        };
-        let is_plain = !groups
-            && !is_distinct
+        let is_plain = !is_distinct(select)
             && !select.from.is_empty()
             && select.having.is_none()
             && query.limit_clause.is_none()
             && query.fetch.is_none()
-            && !select.projection.iter().any(|item| match item {
-                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                    finds(expr, &mut { computes })
-                }
-                _ => false,
-            });
+            && !groups(select, &self.bindings.aggregates);
         is_plain.then_some(select.as_ref())
     }
 
@@ -548,6 +511,11 @@ impl Reader<'_> {
     fn add(&mut self, id: usize, part: Part) {
         self.block_mut(id, |block| block.parts.push(part));
     }
+}
+
+/// Whether a SELECT shows equal rows once.
+fn is_distinct(select: &Select) -> bool {
+    !matches!(select.distinct, None | Some(Distinct::All))
 }
 
 /// The names of a query's columns, if its list tells them.

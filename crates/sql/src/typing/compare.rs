@@ -10,6 +10,7 @@ use mayfly_types::{BlobSize, CASELESS, COLLATION_KEY, ColumnType, ErrorCode, MyS
 
 use super::listed;
 use super::nameless::{data_type_of, type_of};
+use super::partners::subquery_of;
 use crate::functions::calendar::{self, DAY_MICROS};
 use crate::functions::own::{COMPARE, TO_DOUBLE};
 use crate::functions::{call, cast, raise, read_integer};
@@ -248,18 +249,15 @@ pub(super) fn is_caseless<'e>(
 /// Whether a value is one for all rows.
 fn is_constant(expr: &Expr) -> Result<bool> {
     let is_open = |expr: &Expr| {
-        matches!(
-            expr,
-            Expr::Column(_)
-                | Expr::OuterReferenceColumn(..)
-                | Expr::ScalarSubquery(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
-                | Expr::AggregateFunction(_)
-                | Expr::WindowFunction(_)
-                | Expr::Placeholder(_)
-        )
+        subquery_of(expr).is_some()
+            || matches!(
+                expr,
+                Expr::Column(_)
+                    | Expr::OuterReferenceColumn(..)
+                    | Expr::AggregateFunction(_)
+                    | Expr::WindowFunction(_)
+                    | Expr::Placeholder(_)
+            )
     };
     expr.exists(|expr| Ok(is_open(expr))).map(|open| !open)
 }

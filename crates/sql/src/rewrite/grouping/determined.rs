@@ -65,7 +65,7 @@ impl<'a> Tables<'a> {
             // The table of a common table expression may have the name of another.
             let is_common = match factor {
                 TableFactor::Table { name, .. } => table_name(name).is_some_and(|name| {
-                    name.database.is_none() && known.ctes.iter().any(|(cte, _)| *cte == name.table)
+                    name.database.is_none() && known.ctes.iter().any(|cte| cte.name == name.table)
                 }),
                 _ => false,
             };

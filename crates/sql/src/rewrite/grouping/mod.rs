@@ -23,7 +23,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::MySqlError;
 
+use super::ctes::Named;
 use super::expression::call;
+use super::refused::is_grouped;
 use crate::bindings::Bindings;
 use crate::walk;
 pub(super) use columns::relations;
@@ -38,7 +40,7 @@ pub(super) struct Known<'a> {
     /// How names in lower case were written.
     pub(super) spellings: &'a HashMap<String, String>,
     /// Names of common table expressions.
-    pub(super) ctes: &'a [(String, Vec<String>)],
+    pub(super) ctes: &'a [Named],
 }
 
 /// Applies the rules to the selects of a query body.
@@ -64,10 +66,7 @@ fn apply_select(
 ) -> Result<(), MySqlError> {
     let bindings = known.bindings;
     let aggregates = &bindings.aggregates;
-    let mut grouped = match &select.group_by {
-        GroupByExpr::Expressions(list, _) => !list.is_empty(),
-        GroupByExpr::All(_) => true,
-    };
+    let mut grouped = is_grouped(select);
     let mut aggregated = select
         .projection
         .iter()
