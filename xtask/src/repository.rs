@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 
 /// The root of the workspace.
 pub fn root() -> Result<PathBuf> {
@@ -16,6 +17,17 @@ pub fn root() -> Result<PathBuf> {
 /// The cargo that runs this.
 pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// What cargo knows of the workspace, as far as `T` asks for it.
+pub fn metadata<T: DeserializeOwned>(root: &Path, arguments: &[&str]) -> Result<T> {
+    let printed = text_of(
+        cargo()
+            .args(["metadata", "--format-version", "1"])
+            .args(arguments)
+            .current_dir(root),
+    )?;
+    serde_json::from_str(&printed).context("reading what cargo metadata printed")
 }
 
 /// Runs a command whose output is wanted.

@@ -74,7 +74,7 @@ pub enum Command {
 
 /// What a shortcut stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum Shortcut {
     Command(Command),
     /// A statement.
     Sql(String),
@@ -109,7 +109,7 @@ pub fn behind_lone<'a>(rest: &'a str, delimiter: &str) -> Option<&'a str> {
 }
 
 /// The shortcut at the beginning of what follows a backslash, and how many bytes it takes.
-pub fn of_backslash(after: &str, delimiter: &str) -> Option<(Meaning, usize)> {
+pub fn of_backslash(after: &str, delimiter: &str) -> Option<(Shortcut, usize)> {
     let letters = after.bytes().take_while(u8::is_ascii_alphabetic).count();
     let plus = after[letters..].starts_with('+');
     let name = &after[..letters + usize::from(plus)];
@@ -133,11 +133,11 @@ pub fn of_backslash(after: &str, delimiter: &str) -> Option<(Meaning, usize)> {
         '!' => (Command::System(text), rest),
         _ => return None,
     };
-    Some((Meaning::Command(command), after.len() - rest.len()))
+    Some((Shortcut::Command(command), after.len() - rest.len()))
 }
 
 /// A shortcut that is a word of its own.
-fn of_name(name: &str, argument: &str) -> Option<Meaning> {
+fn of_name(name: &str, argument: &str) -> Option<Shortcut> {
     let command = match (name, argument) {
         ("all", _) => Command::AllRows,
         ("T", _) => Command::Format(argument.to_owned()),
@@ -145,9 +145,9 @@ fn of_name(name: &str, argument: &str) -> Option<Meaning> {
         ("d" | "d+", file) if file.starts_with(['\'', '"']) => {
             Command::DescribeFile(file.to_owned())
         }
-        _ => return of_question(name, argument).map(Meaning::Sql),
+        _ => return of_question(name, argument).map(Shortcut::Sql),
     };
-    Some(Meaning::Command(command))
+    Some(Shortcut::Command(command))
 }
 
 /// The statement of a shortcut that asks the engine.

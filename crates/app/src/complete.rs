@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mayfly_session::is_table_name;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use crate::commands;
@@ -14,11 +15,6 @@ use crate::splitter::{Splitter, Waiting};
 const OFFERED_MAX: usize = 200;
 /// Files of a statement that are looked at.
 const FILES_MAX: usize = 8;
-/// How names of files end that may be tables, and what may follow.
-const FORMATS: [&str; 7] = [
-    ".parquet", ".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson",
-];
-const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
 
 /// The names that the session knows; replaced after each statement.
 #[derive(Clone, Default)]
@@ -143,9 +139,7 @@ impl Completer for SqlCompleter {
 /// Where the text of the quote begins that is open at the end of `before`.
 fn open_quote(before: &str) -> Option<usize> {
     let mut splitter = Splitter::default();
-    for line in before.lines() {
-        splitter.push_line(line, &mut Vec::new());
-    }
+    splitter.push_text(before, &mut Vec::new());
     match splitter.waiting() {
         Waiting::Quote(quote @ ('\'' | '"')) => before.rfind(quote).map(|at| at + 1),
         _ => None,
@@ -176,7 +170,7 @@ fn files_in(text: &str) -> Vec<(&str, &str)> {
                     || word.eq_ignore_ascii_case("join")
                     || word == ",";
                 let literal = &inside[..len];
-                if first != '`' && follows && is_file(literal) && files.len() < FILES_MAX {
+                if first != '`' && follows && is_table_name(literal) && files.len() < FILES_MAX {
                     files.push((literal, options_in(&inside[len + 1..])));
                 }
                 len + 2
@@ -209,15 +203,6 @@ fn options_in(text: &str) -> &str {
         }
     }
     ""
-}
-
-/// Whether a text ends like the name of a file that may be a table.
-fn is_file(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let bare = { COMPRESSED.iter() }
-        .find_map(|end| lower.strip_suffix(end))
-        .unwrap_or(&lower);
-    FORMATS.iter().any(|end| bare.ends_with(end))
 }
 
 /// Paths that begin with `prefix`; a directory ends with a slash.

@@ -94,10 +94,7 @@ impl Validator for StatementValidator {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let mut splitter = Splitter::with_delimiter(&delimiter);
-        let mut items = Vec::new();
-        for line in text.lines() {
-            splitter.push_line(line, &mut items);
-        }
+        splitter.push_text(text, &mut Vec::new());
         if splitter.waiting() == Waiting::Statement {
             ValidationResult::Complete
         } else {

@@ -78,17 +78,17 @@ impl Pager {
 /// The text of one result on its way to whoever reads it.
 pub struct Sheet<'a> {
     terminal: &'a mut BufWriter<Stdout>,
-    pager: Option<&'a Pager>,
-    state: State,
+    state: State<'a>,
     /// Time that the pager had the user read.
     paused: Duration,
 }
 
-enum State {
+enum State<'a> {
     /// It goes to the terminal as it comes.
     Terminal,
-    /// It fits the screen so far, and is held until it is known whether all of it does.
-    Held(Screen),
+    /// It fits the screen so far, and is held until it is known whether all of it does; what does
+    /// not is for the pager.
+    Held(Screen, &'a Pager),
     /// It goes to a pager.
     Paged {
         child: Child,
@@ -133,7 +133,7 @@ impl<'a> Sheet<'a> {
                 Shows::WhatDoesNotFit => Size::of(io::stdout()),
                 Shows::Everything => None,
             };
-            State::Held(Screen {
+            let screen = Screen {
                 // Nothing fits a screen without a row: the first text starts the pager.
                 size: size.unwrap_or(Size {
                     columns: 0,
@@ -142,11 +142,11 @@ impl<'a> Sheet<'a> {
                 text: Vec::new(),
                 line: 0,
                 lines: 0,
-            })
+            };
+            State::Held(screen, pager)
         });
         Self {
             terminal,
-            pager,
             state,
             paused: Duration::ZERO,
         }
@@ -157,13 +157,19 @@ impl<'a> Sheet<'a> {
         matches!(self.state, State::Paged { .. })
     }
 
+    /// Whether an error of writing says only that whoever reads the pager has seen enough and ended
+    /// it.
+    pub fn was_ended(&self, error: &io::Error) -> bool {
+        self.is_paged() && error.kind() == io::ErrorKind::BrokenPipe
+    }
+
     /// Gives what is held to whoever reads it, and waits until the pager has ended; tells how long
     /// it had the user read.
     pub fn finish(mut self) -> io::Result<Duration> {
         let started = Instant::now();
         match std::mem::replace(&mut self.state, State::Terminal) {
             State::Terminal => self.terminal.flush()?,
-            State::Held(screen) => {
+            State::Held(screen, _) => {
                 self.terminal.write_all(&screen.text)?;
                 self.terminal.flush()?;
             }
@@ -206,16 +212,14 @@ impl Write for Sheet<'_> {
                 self.paused += started.elapsed();
                 return written;
             }
-            State::Held(screen) => {
+            State::Held(screen, _) => {
                 if screen.holds(text) {
                     return Ok(text.len());
                 }
             }
         }
-        if let (State::Held(screen), Some(pager)) = (
-            std::mem::replace(&mut self.state, State::Terminal),
-            self.pager,
-        ) {
+        let held = std::mem::replace(&mut self.state, State::Terminal);
+        if let State::Held(screen, pager) = held {
             self.start(pager);
             // It has the new text too.
             self.write_all(&screen.text)?;
@@ -240,7 +244,7 @@ impl Write for Sheet<'_> {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
             State::Terminal => self.terminal.flush(),
-            State::Held(_) => Ok(()),
+            State::Held(..) => Ok(()),
             State::Paged { input, .. } => input.flush(),
         }
     }

@@ -52,13 +52,44 @@ pub struct Options {
     pub wide_rows: Option<WideRows>,
 }
 
+impl Options {
+    /// How a result is laid out.
+    fn layout(&self, pager: Option<&Pager>, vertical: bool) -> Layout {
+        // A pager shows wide lines on its own.
+        let default = match (self.interactive, pager) {
+            (true, None) => WideRows::Vertical,
+            _ => WideRows::Whole,
+        };
+        let terminal = match self.wide_rows.unwrap_or(default) {
+            WideRows::Whole => None,
+            wide => Size::of(io::stdout()).map(|size| (size.columns, wide)),
+        };
+        Layout {
+            format: self.format,
+            vertical,
+            names: self.names,
+            terminal,
+        }
+    }
+}
+
 /// How the rows of one statement are shown.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct View {
     /// One column per line.
     pub vertical: bool,
     /// All of them, however many there are.
     pub all_rows: bool,
+}
+
+impl View {
+    /// As many rows as a prompt shows at first.
+    pub fn first_rows(vertical: bool) -> Self {
+        Self {
+            vertical,
+            all_rows: false,
+        }
+    }
 }
 
 /// How a statement ended.
@@ -175,7 +206,6 @@ impl Runner {
     pub fn run(&mut self, sql: &str, view: View) -> Result<End> {
         let started = Instant::now();
         let mut watch = Watch::new(&self.session, self.options.interactive);
-        let layout = self.layout(view.vertical);
         let rows_max = match self.options.interactive && self.pager.is_none() && !view.all_rows {
             true if self.options.max_rows > 0 => self.options.max_rows,
             _ => u64::MAX,
@@ -199,6 +229,7 @@ impl Runner {
                         *last_query = Some((sql.to_owned(), view));
                     }
                     let mut sheet = Sheet::new(output, pager.as_ref());
+                    let layout = options.layout(pager.as_ref(), view.vertical);
                     let mut rows = Rows {
                         layout: &layout,
                         columns: &columns,
@@ -209,13 +240,8 @@ impl Runner {
                     let written = rows.write(&mut watch, interrupts, batches, &mut sheet);
                     let written = written.await;
                     watch.hide();
-                    // Whoever ends a pager has seen enough.
                     let (written, is_whole) = match written {
-                        Err(Stop::Output(error))
-                            if sheet.is_paged() && error.kind() == io::ErrorKind::BrokenPipe =>
-                        {
-                            (Ok(()), false)
-                        }
+                        Err(Stop::Output(error)) if sheet.was_ended(&error) => (Ok(()), false),
                         written => (written, true),
                     };
                     let paused = sheet.finish();
@@ -243,6 +269,11 @@ impl Runner {
                 None => Err(Stop::Sql(interrupted())),
             }
         });
+        self.end(watch, ended)
+    }
+
+    /// Writes what is left, counts an error, and tells how a statement ended.
+    fn end(&mut self, mut watch: Watch, ended: Result<(), Stop>) -> Result<End> {
         watch.hide();
         let flushed = self.output.flush();
         let end = match ended.and(flushed.map_err(Stop::from)) {
@@ -262,29 +293,6 @@ impl Runner {
         Ok(end)
     }
 
-    /// How a result is laid out.
-    fn layout(&self, vertical: bool) -> Layout {
-        let Options {
-            format,
-            names,
-            interactive,
-            wide_rows,
-            ..
-        } = self.options;
-        // A pager shows wide lines on its own.
-        let default = match (interactive, &self.pager) {
-            (true, None) => WideRows::Vertical,
-            _ => WideRows::Whole,
-        };
-        let wide = wide_rows.unwrap_or(default);
-        Layout {
-            format,
-            vertical,
-            names,
-            terminal: Size::of(io::stdout()).map(|size| (size.columns, wide)),
-        }
-    }
-
     /// Shows the columns of a file, which is named with its quotes, and their types.
     pub fn describe_file(&mut self, file: &str) -> Result<End> {
         let sql = format!("SELECT * FROM {file}");
@@ -300,29 +308,28 @@ impl Runner {
             watch.wait(interrupts, session.describe(&sql)).await
         });
         watch.hide();
-        let columns = match described.unwrap_or_else(|| Err(interrupted())) {
-            Ok(columns) => columns,
-            Err(error) => {
-                self.failed_statements += 1;
-                return Ok(match watch.interrupts {
-                    0 => End::Failed(error),
-                    _ => End::Interrupted(error),
-                });
-            }
+        let ended = match described.unwrap_or_else(|| Err(interrupted())) {
+            Ok(columns) => self.write_columns(&columns).map_err(Stop::from),
+            Err(error) => Err(Stop::Sql(error)),
         };
+        self.end(watch, ended)
+    }
+
+    fn write_columns(&mut self, columns: &[ColumnInfo]) -> io::Result<()> {
         let rows = columns.iter().map(|column| {
             let kind = column.column_type.to_string();
             [column.name.clone(), kind]
         });
         let head = ["Field", "Type"];
-        let layout = self.layout(false);
+        let layout = self.options.layout(self.pager.as_ref(), false);
         let mut sheet = Sheet::new(&mut self.output, self.pager.as_ref());
         let written = output::write_texts(&layout, &head, rows, &mut sheet);
+        let written = match written {
+            Err(error) if sheet.was_ended(&error) => Ok(()),
+            written => written,
+        };
         sheet.finish()?;
-        match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(End::Done),
-        }
+        written
     }
 
     /// Writes the figures of the last statement, if they were asked for.
@@ -460,10 +467,8 @@ impl Rows<'_> {
             let batch = batch.map_err(Stop::Sql)?;
             watch.hide();
             self.read += batch.num_rows() as u64;
-            for row in 0..batch.num_rows() {
-                if self.shown == self.shown_max {
-                    break;
-                }
+            let fitting = self.read.min(self.shown_max) - self.shown;
+            for row in 0..fitting as usize {
                 let Some(writer) = &mut writer else {
                     break;
                 };

@@ -125,13 +125,9 @@ fn run_item(runner: &mut Runner, item: Item, file: Option<(&Path, usize)>) -> Re
             vertical,
             ..
         } => {
-            let view = View {
-                vertical,
-                ..View::default()
-            };
             let text = raw_bytes::statement_of(&sql, runner.client_set());
             let end = match &text {
-                Ok(sql) => runner.run(sql, view)?,
+                Ok(sql) => runner.run(sql, View::first_rows(vertical))?,
                 Err(error) => {
                     runner.count_failure();
                     End::Failed(error.clone())
@@ -195,7 +191,10 @@ fn run_command(
             let end = runner.describe_file(&described)?;
             return Ok(finish_statement(runner, &end, Some(&described), 1, None));
         }
-        Command::Format(name) => return Ok(set_format(runner, &name)),
+        Command::Format(name) => match format_of(&name) {
+            Ok(format) => runner.set_format(format),
+            Err(reason) => return Ok(fail(runner, &reason)),
+        },
         // As in the mysql client, nobody reads page by page here.
         Command::Pager(_) | Command::NoPager | Command::Rehash => {}
         // A script comes from anywhere, a dump for example.
@@ -206,23 +205,17 @@ fn run_command(
     Ok(Flow::Continue)
 }
 
-/// Shows results in another format from now on.
-pub fn set_format(runner: &mut Runner, name: &str) -> Flow {
-    match Format::from_str(name, true) {
-        Ok(format) => {
-            runner.set_format(format);
-            Flow::Continue
-        }
-        Err(_) => {
-            let names: Vec<_> = Format::value_variants()
-                .iter()
-                .filter_map(|format| format.to_possible_value())
-                .map(|value| value.get_name().to_owned())
-                .collect();
-            let names = names.join(", ");
-            fail(runner, &format!("'{name}' is no format; there are {names}"))
-        }
-    }
+/// The format of a name, or why there is none.
+pub fn format_of(name: &str) -> Result<Format, String> {
+    Format::from_str(name, true).map_err(|_| {
+        let names: Vec<_> = Format::value_variants()
+            .iter()
+            .filter_map(|format| format.to_possible_value())
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        let names = names.join(", ");
+        format!("'{name}' is no format; there are {names}")
+    })
 }
 
 fn refuse(runner: &mut Runner, command: &str) -> Flow {

@@ -103,9 +103,7 @@ impl Shell {
     ) -> Result<Flow> {
         let mut splitter = Splitter::with_delimiter(delimiter);
         let mut items = Vec::new();
-        for line in text.lines() {
-            splitter.push_line(line, &mut items);
-        }
+        splitter.push_text(text, &mut items);
         splitter.finish(&mut items);
         *delimiter = splitter.delimiter().to_string();
         for item in items {
@@ -116,11 +114,7 @@ impl Shell {
                     vertical,
                     ..
                 } => {
-                    let view = View {
-                        vertical,
-                        ..View::default()
-                    };
-                    let goes_on = run_statement(runner, &sql, line, view)?;
+                    let goes_on = run_statement(runner, &sql, line, View::first_rows(vertical))?;
                     self.last = Some((sql, vertical));
                     if !goes_on {
                         return Ok(Flow::Continue);
@@ -160,17 +154,16 @@ impl Shell {
             },
             Command::DescribeFile(file) => {
                 let end = runner.describe_file(&file)?;
-                if let End::Failed(error) | End::Interrupted(error) = &end {
-                    script::print_error(error, None, None);
-                    script::print_place(error, &file, 1);
-                }
+                print_failure(&end, &file, 1);
             }
             Command::Edit(text) => self.edit(text),
-            Command::Format(name) => {
-                if script::set_format(runner, &name) == Flow::Continue {
+            Command::Format(name) => match script::format_of(&name) {
+                Ok(format) => {
+                    runner.set_format(format);
                     println!("Results are shown as {name}");
                 }
-            }
+                Err(reason) => eprintln!("ERROR: {reason}"),
+            },
             Command::Pager(command) => {
                 let pager = Pager::named(&command);
                 println!("PAGER set to '{}'", pager.command());
@@ -220,10 +213,15 @@ impl Shell {
 /// Whether the statements after this one may run.
 fn run_statement(runner: &mut Runner, sql: &str, line: u64, view: View) -> Result<bool> {
     let end = runner.run(sql, view)?;
-    if let End::Failed(error) | End::Interrupted(error) = &end {
-        script::print_error(error, None, None);
-        script::print_place(error, sql, line);
-    }
+    print_failure(&end, sql, line);
     runner.write_stats();
     Ok(matches!(end, End::Done))
+}
+
+/// Prints the error that something ended with, if it did, and its place in `text`.
+fn print_failure(end: &End, text: &str, first_line: u64) {
+    if let End::Failed(error) | End::Interrupted(error) = end {
+        script::print_error(error, None, None);
+        script::print_place(error, text, first_line);
+    }
 }

@@ -8,7 +8,7 @@
 //! comments, `DELIMITER`, `\G`, and commands such as `source` at the start of a line. What another
 //! delimiter ends may hold several statements with `;` between them; they are cut apart here.
 
-use crate::commands::{self, Command, Meaning};
+use crate::commands::{self, Command, Shortcut};
 
 /// What a line completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Item {
     Command(Command),
 }
 
-/// What the rest of the buffer is waiting for; chooses the prompt.
+/// What the text so far lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     Statement,
@@ -79,7 +79,7 @@ impl Splitter {
         &self.delimiter
     }
 
-    /// What the text so far lacks.
+    /// What would complete the text so far.
     pub fn waiting(&self) -> Waiting {
         match self.state {
             State::Quote(quote) => Waiting::Quote(quote),
@@ -89,10 +89,12 @@ impl Splitter {
         }
     }
 
-    /// Adds one line, without its line end, and appends what it completed to `items`.
-    pub fn push_line(&mut self, line: &str, items: &mut Vec<Item>) {
-        if let Some(line) = self.begin_line(line, items) {
-            self.scan_whole(line, items);
+    /// Adds whole lines and appends what they completed to `items`.
+    pub fn push_text(&mut self, text: &str, items: &mut Vec<Item>) {
+        for line in text.lines() {
+            if let Some(line) = self.begin_line(line, items) {
+                self.scan_whole(line, items);
+            }
         }
     }
 
@@ -232,10 +234,10 @@ impl Splitter {
             self.keep("\\");
             return "";
         };
-        if let Some((meaning, taken)) = commands::of_backslash(after, &self.delimiter) {
-            match meaning {
-                Meaning::Command(command) => items.push(Item::Command(command)),
-                Meaning::Sql(sql) => items.push(Item::Statement {
+        if let Some((shortcut, taken)) = commands::of_backslash(after, &self.delimiter) {
+            match shortcut {
+                Shortcut::Command(command) => items.push(Item::Command(command)),
+                Shortcut::Sql(sql) => items.push(Item::Statement {
                     sql,
                     line: self.line,
                     vertical: false,

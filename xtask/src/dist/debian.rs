@@ -6,8 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::cargo::{self, Item, lay_out};
-use super::{Release, program};
+use super::contents::{self, Item, lay_out};
+use super::program;
+use super::release::Release;
 use crate::repository::{output_of, text_of};
 
 /// Scripts that dpkg runs, with what they need beside the libraries of the program.
@@ -35,7 +36,7 @@ pub fn pack(
     let architecture = architecture.trim();
     let version = version(&release.version);
     let stage = out.join("stage").join("deb");
-    let items = cargo::of_debian(root, program, libraries);
+    let items = contents::of_debian(root, program, libraries);
     lay_out(&items, &stage)?;
 
     let facts = stage.join("DEBIAN");

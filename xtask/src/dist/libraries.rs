@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 
+use super::release::{PACKAGE, Package, Workspace};
 use crate::repository::{cargo, text_of};
 
 /// How the files begin that hold the terms of a library.
@@ -20,50 +20,28 @@ const TERMS: [&str; 6] = [
     "unlicense",
 ];
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    license: Option<String>,
-    /// Nothing for crates of the workspace.
-    source: Option<String>,
-    manifest_path: PathBuf,
-}
-
-/// The list of libraries in the program of a package, and the text of each licence once.
-pub fn text(root: &Path, package: &str) -> Result<String> {
+/// The list of libraries in the program, and the text of each licence once.
+pub fn text(root: &Path, workspace: &Workspace) -> Result<String> {
     // With the features that are on: what `cargo metadata` resolves is more than what is built.
     let tree = text_of(
         cargo()
-            .args(["tree", "--locked", "--package", package])
+            .args(["tree", "--locked", "--package", PACKAGE])
             .args(["--edges", "normal,no-proc-macro"])
             .args(["--prefix", "none", "--format", "{p}"])
             .current_dir(root),
     )?;
-    let metadata = text_of(
-        cargo()
-            .args(["metadata", "--locked", "--format-version", "1"])
-            .current_dir(root),
-    )?;
-    let metadata: Metadata =
-        serde_json::from_str(&metadata).context("reading what cargo metadata printed")?;
-    write(&linked(&metadata, &tree))
+    write(&linked(workspace, &tree))
 }
 
 /// The crates from outside whose names and versions stand in a tree: `arrow v59.3.2`, and `(*)`
 /// behind those that stood there before.
-fn linked<'a>(metadata: &'a Metadata, tree: &str) -> Vec<&'a Package> {
+fn linked<'a>(workspace: &'a Workspace, tree: &str) -> Vec<&'a Package> {
     let names = tree.lines().filter_map(|line| {
         let mut words = line.split(' ');
         Some((words.next()?, words.next()?.strip_prefix('v')?))
     });
     let names: BTreeSet<(&str, &str)> = names.collect();
-    let packages = metadata.packages.iter();
+    let packages = workspace.packages.iter();
     let mut linked: Vec<&Package> = packages
         .filter(|package| package.source.is_some())
         .filter(|package| names.contains(&(package.name.as_str(), package.version.as_str())))

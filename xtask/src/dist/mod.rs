@@ -5,8 +5,9 @@
 //! `dpkg-deb` and binutils.
 //!
 //! ```text
+//!   release    its version and its time               --+
 //!   program    built, measured, its symbols cut off  --+
-//!   libraries  what is linked in, with its licences  --+--> cargo  files and their places
+//!   libraries  what is linked in, with its licences  --+--> contents  files and their places
 //!   packaging/ unit, configuration, scripts          --+      |
 //!                                                             +--> tarball   .tar.gz
 //!                                                             +--> debian    .deb
@@ -17,10 +18,11 @@
 //! crates that it was built from, so the same commit and toolchain give the same bytes only where
 //! tree and cargo's home lie at the same places.
 
-mod cargo;
+mod contents;
 mod debian;
 mod libraries;
 mod program;
+mod release;
 mod tarball;
 #[cfg(test)]
 mod tests;
@@ -30,40 +32,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 
-use crate::repository::{self, output_of, text_of};
-use cargo::Item;
+use self::contents::Item;
+use self::release::{PACKAGE, Release, Workspace};
+use crate::repository::{self, output_of};
 
 /// Where everything goes, below the root.
 const OUT: &str = "target/dist";
-/// The package whose binary is carried.
-const PACKAGE: &str = "mayfly";
-
-/// What names a release.
-struct Release {
-    version: String,
-    description: String,
-    homepage: String,
-    /// Seconds since 1970 that all files are from.
-    epoch: String,
-}
-
-/// What cargo knows of the workspace.
-#[derive(Deserialize)]
-struct Workspace {
-    packages: Vec<Package>,
-    target_directory: PathBuf,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    description: Option<String>,
-    repository: Option<String>,
-}
-
 /// Builds the program unless told that it is there, and packs it.
 pub fn run(arguments: &[&str]) -> Result<()> {
     let is_built = match arguments {
@@ -72,14 +47,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         _ => bail!("usage: cargo xtask dist [--no-build]"),
     };
     let root = repository::root()?;
-    let workspace = text_of(repository::cargo().current_dir(&root).args([
-        "metadata",
-        "--no-deps",
-        "--format-version",
-        "1",
-    ]))?;
-    let workspace: Workspace =
-        serde_json::from_str(&workspace).context("reading what cargo metadata printed")?;
+    let workspace = Workspace::of(&root)?;
     let release = Release::of(&workspace, &root)?;
     if !is_built {
         program::build(&root)?;
@@ -96,7 +64,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     program::strip(&built, &program, &symbols)?;
     program::check_size(&program)?;
     let libraries = stage.join("LIBRARIES.md");
-    fs::write(&libraries, libraries::text(&root, PACKAGE)?).context("writing the libraries")?;
+    fs::write(&libraries, libraries::text(&root, &workspace)?).context("writing the libraries")?;
 
     let mut made = pack(&root, &release, &program, &libraries, &out)?;
     let name = format!("{}-symbols", release.name());
@@ -125,48 +93,16 @@ fn pack(
     let archive = tarball::pack(
         release,
         &release.name(),
-        &cargo::of_archive(root, program, libraries),
+        &contents::of_archive(root, program, libraries),
         out,
     )?;
     let package = debian::pack(root, release, program, libraries, out)?;
     Ok(vec![archive, package])
 }
 
-impl Release {
-    fn of(workspace: &Workspace, root: &Path) -> Result<Release> {
-        let mut packages = workspace.packages.iter();
-        let package = packages.find(|package| package.name == PACKAGE);
-        let package = package.context("the workspace has no program")?;
-        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
-            Ok(epoch) => epoch,
-            Err(_) => {
-                let log = ["log", "-1", "--format=%ct"];
-                text_of(Command::new("git").current_dir(root).args(log))
-                    .context("the time of the commit; SOURCE_DATE_EPOCH says another")?
-            }
-        };
-        let epoch = epoch.trim().to_owned();
-        ensure!(
-            epoch.parse::<u64>().is_ok(),
-            "SOURCE_DATE_EPOCH is not a number of seconds: {epoch}"
-        );
-        Ok(Release {
-            version: package.version.clone(),
-            description: package.description.clone().context("no description")?,
-            homepage: package.repository.clone().context("no repository")?,
-            epoch,
-        })
-    }
-
-    /// The name of its archive and of the folder in it.
-    fn name(&self) -> String {
-        format!("mayfly-{}-{}-linux", self.version, std::env::consts::ARCH)
-    }
-}
-
 /// Asks systemd, where it is, whether it understands the unit.
 fn check_unit(root: &Path, program: &Path, out: &Path) -> Result<()> {
-    let text = fs::read_to_string(root.join(cargo::UNIT)).context(cargo::UNIT)?;
+    let text = fs::read_to_string(root.join(contents::UNIT)).context(contents::UNIT)?;
     // It wants the program to exist, and it is not installed here.
     let program = program.to_str().context("a path is not UTF-8")?;
     let text = text.replace("/usr/bin/mayfly", program);
@@ -182,14 +118,14 @@ fn check_unit(root: &Path, program: &Path, out: &Path) -> Result<()> {
         // It says what it does not know and succeeds.
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            ensure!(said.trim().is_empty(), "{}: {said}", cargo::UNIT);
+            ensure!(said.trim().is_empty(), "{}: {said}", contents::UNIT);
             Ok(())
         }
         Err(error) if is_missing(&error) => {
             println!("skipped: systemd-analyze verify, which is not installed");
             Ok(())
         }
-        Err(error) => Err(error.context(cargo::UNIT)),
+        Err(error) => Err(error.context(contents::UNIT)),
     }
 }
 

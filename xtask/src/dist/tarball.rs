@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Release;
-use super::cargo::{Item, lay_out};
+use super::contents::{Item, lay_out};
+use super::release::Release;
 use crate::repository::output_of;
 
 /// Packs files into a folder of that name, and returns the archive.

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::program::{dependencies_of, strip};
-use super::{Release, is_missing, pack};
+use super::release::Release;
+use super::{is_missing, pack};
 use crate::repository::{output_of, root, text_of};
 
 /// A directory that goes with its test.
@@ -56,8 +57,9 @@ fn packed(out: &Path) -> (PathBuf, PathBuf) {
     (archive, package)
 }
 
-/// Modes, owners and names of an archive, as `tar` lists them.
-fn members(listing: &str) -> Vec<String> {
+/// Modes, owners and names of an archive, as `tar` and `dpkg-deb` list them.
+fn members(listing: &mut Command) -> Vec<String> {
+    let listing = text_of(listing).unwrap();
     let lines = listing.lines().map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         format!("{} {} {}", words[0], words[1], words[5])
@@ -73,7 +75,6 @@ fn both_packages_have_what_they_are_to_have() {
     let scratch = Scratch::new("dist");
     let (archive, package) = packed(&scratch.0.join("one"));
 
-    let listing = text_of(Command::new("tar").arg("-tvzf").arg(&archive)).unwrap();
     let folder = format!("mayfly-1.2.0-rc.1-{}-linux", std::env::consts::ARCH);
     let expected = [
         ("drwxr-xr-x", ""),
@@ -88,9 +89,9 @@ fn both_packages_have_what_they_are_to_have() {
         ("-rw-r--r--", "mayfly.toml"),
     ];
     let expected = expected.map(|(mode, name)| format!("{mode} 0/0 {folder}/{name}"));
-    assert_eq!(members(&listing), expected);
+    let found = members(Command::new("tar").arg("-tvzf").arg(&archive));
+    assert_eq!(found, expected);
 
-    let listing = text_of(Command::new("dpkg-deb").arg("-c").arg(&package)).unwrap();
     let expected = [
         "drwxr-xr-x root/root ./",
         "drwxr-xr-x root/root ./etc/",
@@ -114,12 +115,14 @@ fn both_packages_have_what_they_are_to_have() {
         "-rw-r--r-- root/root ./usr/share/doc/mayfly/README.md",
         "-rw-r--r-- root/root ./usr/share/doc/mayfly/copyright",
     ];
-    assert_eq!(members(&listing), expected);
+    let found = members(Command::new("dpkg-deb").arg("-c").arg(&package));
+    assert_eq!(found, expected);
 
-    let field = |name: &str| {
-        let asked = text_of(Command::new("dpkg-deb").arg("-f").arg(&package).arg(name));
-        asked.unwrap().trim().to_owned()
+    let asked = |option: &str, name: &str| {
+        let mut command = Command::new("dpkg-deb");
+        text_of(command.arg(option).arg(&package).arg(name)).unwrap()
     };
+    let field = |name: &str| asked("-f", name).trim().to_owned();
     assert_eq!(field("Package"), "mayfly");
     assert_eq!(field("Version"), "1.2.0~rc.1");
     assert_eq!(
@@ -131,14 +134,7 @@ fn both_packages_have_what_they_are_to_have() {
         "{}",
         field("Depends")
     );
-    let told = |name: &str| {
-        let asked = Command::new("dpkg-deb")
-            .arg("-I")
-            .arg(&package)
-            .arg(name)
-            .output();
-        String::from_utf8(asked.unwrap().stdout).unwrap()
-    };
+    let told = |name: &str| asked("-I", name);
     assert_eq!(
         told("conffiles"),
         "/etc/default/mayfly\n/etc/mayfly/mayfly.toml\n"

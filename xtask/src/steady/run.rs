@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::output::Reader;
+use crate::repository;
 
 /// How often a silent run is looked at.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -93,8 +94,7 @@ pub fn once(suite: &[String], log: &Path, deadline: Option<Instant>) -> Result<E
 }
 
 fn cargo() -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = repository::cargo();
     command.env("CARGO_TERM_COLOR", "never");
     command
 }

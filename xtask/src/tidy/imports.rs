@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Deserialize;
+
+use crate::repository;
 
 const LIST: &str = "xtask/imports.toml";
 
@@ -40,17 +41,7 @@ pub struct Dependency {
 
 /// What cargo knows of the crates of the workspace.
 pub fn metadata(root: &Path) -> Result<Metadata> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .current_dir(root)
-        .output()
-        .context("running cargo metadata")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).context("reading what cargo metadata printed")
+    repository::metadata(root, &["--no-deps"])
 }
 
 /// The name of a crate of the workspace as the list has it.

@@ -9,9 +9,9 @@ mod sources;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
-use crate::repository;
+use crate::repository::{self, text_of};
 
 /// Checks every rule and returns what breaks them.
 pub fn run() -> Result<Vec<String>> {
@@ -25,19 +25,12 @@ pub fn run() -> Result<Vec<String>> {
 
 /// Paths of all files under version control or about to be, relative to the root.
 fn tracked_files(root: &Path) -> Result<Vec<String>> {
-    let output = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
-        .current_dir(root)
-        .output()
-        .context("running git ls-files")?;
-    ensure!(output.status.success(), "git ls-files failed");
-    let text = String::from_utf8(output.stdout).context("a path is not UTF-8")?;
+    let text = text_of(
+        Command::new("git")
+            .args(["ls-files", "-z", "--cached", "--others"])
+            .arg("--exclude-standard")
+            .current_dir(root),
+    )?;
     let paths = text.split('\0').filter(|path| root.join(path).is_file());
     Ok(paths.map(str::to_string).collect())
 }

@@ -65,7 +65,8 @@ const TIDYING: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long statements whose clients are gone may take to stop.
 const LEAVE: Duration = Duration::from_secs(2);
-/// Before the next client is taken in when the system has no descriptors left.
+/// Between two looks at what only time mends: a system without descriptors that are left, and
+/// statements that have to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What all clients share.

@@ -8,6 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use mysql_async::{Conn, Error, OptsBuilder};
 
+use crate::program::{Ran, run_command};
+
 /// A server that ends with its test.
 pub struct Server {
     child: Child,
@@ -160,6 +162,13 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What the command of a server says that does not start.
+pub fn refused(mut command: Command) -> Ran {
+    let ran = run_command(command.args(["--port", "0"]), "");
+    assert_eq!(ran.code, Some(1));
+    ran
 }
 
 /// The number of an error of the server.

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::running::Server;
-use crate::program::run_command;
+use super::running::{Server, refused};
 
 /// A server with a users file among its credentials, whose mode is that.
 fn serve(credentials: &Path, mode: u32) -> Command {
@@ -48,9 +47,7 @@ fn a_service_manager_is_told_when_clients_may_come() {
 #[test]
 fn credentials_that_all_can_read_are_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = serve(directory.path(), 0o444);
-    let ran = run_command(command.args(["--port", "0"]), "");
-    assert_eq!(ran.code, Some(1));
+    let ran = refused(serve(directory.path(), 0o444));
     assert!(ran.err.contains("chmod 600"), "{}", ran.err);
 }
 
@@ -59,8 +56,7 @@ fn without_a_directory_of_credentials_the_group_may_not_read_users() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = serve(directory.path(), 0o640);
     command.env("CREDENTIALS_DIRECTORY", "");
-    let ran = run_command(command.args(["--port", "0"]), "");
-    assert_eq!(ran.code, Some(1));
+    let ran = refused(command);
     assert!(ran.err.contains("chmod 600"), "{}", ran.err);
 }
 
@@ -69,8 +65,7 @@ fn what_the_unit_gives_may_be_given_once_more() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = serve(directory.path(), 0o600);
     command.args(["--socket", "/nowhere/a", "--socket", "/nowhere/b"]);
-    command.args(["--port", "0", "--users", "/nowhere/users.toml"]);
-    let ran = run_command(&mut command, "");
-    assert_eq!(ran.code, Some(1));
+    command.args(["--users", "/nowhere/users.toml"]);
+    let ran = refused(command);
     assert!(ran.err.contains("'/nowhere/users.toml'"), "{}", ran.err);
 }
