@@ -156,13 +156,15 @@ impl Cell {
         }
     }
 
+    fn outcome(&self, contender: &str) -> Option<&Outcome> {
+        let mut entries = self.results.iter();
+        let entry = entries.find(|entry| entry.contender == contender)?;
+        Some(&entry.outcome)
+    }
+
     /// What a contender measured here.
     pub(crate) fn measured(&self, contender: &str) -> Option<&Measured> {
-        let entry = self
-            .results
-            .iter()
-            .find(|entry| entry.contender == contender)?;
-        match &entry.outcome {
+        match self.outcome(contender)? {
             Outcome::Measured(measured) => Some(measured),
             Outcome::Skipped(_) | Outcome::Failed(_) => None,
         }
@@ -170,9 +172,7 @@ impl Cell {
 
     /// Why a contender that ran has no right answer here.
     pub(crate) fn failure(&self, contender: &str) -> Option<String> {
-        let mut entries = self.results.iter();
-        let entry = entries.find(|entry| entry.contender == contender)?;
-        match &entry.outcome {
+        match self.outcome(contender)? {
             Outcome::Failed(reason) => Some(reason.clone()),
             Outcome::Measured(measured) => match &measured.check {
                 Check::Different(how) => Some(format!("different rows: {how}")),
@@ -216,8 +216,7 @@ impl Results {
         capped: bool,
         contender: &str,
     ) -> Option<bool> {
-        let mut entries = self.cell(case, limit, capped)?.results.iter();
-        match &entries.find(|entry| entry.contender == contender)?.outcome {
+        match self.cell(case, limit, capped)?.outcome(contender)? {
             Outcome::Measured(_) => Some(self.is_wrong(case, limit, contender)),
             Outcome::Failed(_) => Some(true),
             Outcome::Skipped(_) => None,

@@ -74,7 +74,8 @@ pub(crate) fn page(results: &Results) -> String {
     put(
         "<p class=\"small\">Median seconds. Solid lines: each system under its own memory limit. \
          Dashed lines, the ones to quote: the whole process, page cache included, in a memory \
-         cgroup of limit + 200 MiB. Crosses: it failed there, or its rows were wrong. Peak is the resident size seen from outside the process.</p>",
+         cgroup of limit + 200 MiB. Crosses: it failed there, or its rows were wrong. Peak is the \
+         resident size seen from outside the process.</p>",
     );
     put("</main>\n</body>\n</html>");
     html

@@ -166,9 +166,14 @@ pub(crate) struct Scripts<'a> {
     chosen: &'a [SystemName],
     state: State<Turn>,
     /// The servers that were started, each for all of its connections.
-    servers: Vec<(Flavour, Server)>,
-    /// Mayfly's, by its memory.
-    served: Vec<(u64, Server)>,
+    servers: Vec<(ServerKey, Server)>,
+}
+
+/// What one server differs in from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ServerKey {
+    Peer(Flavour),
+    Mayfly { memory_bytes: u64 },
 }
 
 impl<'a> Scripts<'a> {
@@ -196,7 +201,6 @@ impl<'a> Scripts<'a> {
             chosen,
             state,
             servers: Vec::new(),
-            served: Vec::new(),
         }
     }
 
@@ -325,18 +329,14 @@ impl<'a> Scripts<'a> {
             command
         };
         let (command, framing) = match contender.way {
-            Way::Wire(flavour) => {
-                let server = self.server(flavour).map_err(Failure::Failed)?;
-                let connection = Wire::open(server).map_err(Failure::Failed)?;
-                return Ok(Box::new(connection));
-            }
+            Way::Wire(flavour) => return self.wire(ServerKey::Peer(flavour)),
             Way::Served => {
-                let server = self.serve(contender.memory_bytes);
-                let connection = server.and_then(Wire::open).map_err(Failure::Failed)?;
-                return Ok(Box::new(connection));
+                let memory_bytes = contender.memory_bytes;
+                return self.wire(ServerKey::Mayfly { memory_bytes });
             }
             Way::Client => {
-                let server = self.server(Flavour::MariaDb).map_err(Failure::Failed)?;
+                let server = self.server(ServerKey::Peer(Flavour::MariaDb));
+                let server = server.map_err(Failure::Failed)?;
                 let connection = Client::open(server, settings.timeout).map_err(Failure::Failed)?;
                 return Ok(Box::new(connection));
             }
@@ -373,32 +373,30 @@ impl<'a> Scripts<'a> {
         Ok(Box::new(process))
     }
 
-    fn serve(&mut self, memory_bytes: u64) -> Result<&Server, String> {
-        let found = self.served.iter().position(|(has, _)| *has == memory_bytes);
-        let index = match found {
-            Some(index) => index,
-            None => {
-                let server = Server::serve(&Serve {
-                    memory_bytes,
-                    threads: self.settings.threads,
-                    temp_io: None,
-                    temp_dir: &self.settings.temp_dir,
-                    files: None,
-                })?;
-                self.served.push((memory_bytes, server));
-                self.served.len() - 1
-            }
-        };
-        Ok(&self.served[index].1)
+    fn wire(&mut self, key: ServerKey) -> Result<Box<dyn Connection>, Failure> {
+        let connection = self.server(key).and_then(Wire::open);
+        Ok(Box::new(connection.map_err(Failure::Failed)?))
     }
 
-    fn server(&mut self, flavour: Flavour) -> Result<&Server, String> {
-        let found = self.servers.iter().position(|(found, _)| *found == flavour);
+    fn server(&mut self, key: ServerKey) -> Result<&Server, String> {
+        let settings = self.settings;
+        let found = self.servers.iter().position(|(found, _)| *found == key);
         let index = match found {
             Some(index) => index,
             None => {
-                let server = start(flavour, &self.settings.cache_dir, &self.settings.temp_dir)?;
-                self.servers.push((flavour, server));
+                let server = match key {
+                    ServerKey::Peer(flavour) => {
+                        start(flavour, &settings.cache_dir, &settings.temp_dir)?
+                    }
+                    ServerKey::Mayfly { memory_bytes } => Server::serve(&Serve {
+                        memory_bytes,
+                        threads: settings.threads,
+                        temp_io: None,
+                        temp_dir: &settings.temp_dir,
+                        files: None,
+                    })?,
+                };
+                self.servers.push((key, server));
                 self.servers.len() - 1
             }
         };
