@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use mayfly_session::{Engine, EngineOptions, Outcome, Session, render};
+use mayfly_session::{Engine, EngineOptions, FileAccess, Outcome, Session, render};
 use mayfly_tests::mariadb::EMPTY;
 use mayfly_types::MySqlError;
 
@@ -30,6 +30,18 @@ pub fn open_with(options: EngineOptions, directory: &Path) -> Engine {
         ..options
     })
     .unwrap()
+}
+
+/// An engine whose statements read and write files below `files` alone.
+pub fn open_with_files_under(files: &Path, memory_bytes: u64, directory: &Path) -> Engine {
+    open_with(
+        EngineOptions {
+            memory_bytes,
+            files: FileAccess::Under(files.to_owned()),
+            ..EngineOptions::default()
+        },
+        directory,
+    )
 }
 
 /// Text of the rows of a statement, as `mysql --batch` prints cells; an empty string is
@@ -68,6 +80,12 @@ pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
         .unwrap_or_default()
 }
 
+/// Number and text of the error of a statement that must fail.
+pub async fn error(session: &mut Session, sql: &str) -> (u16, String) {
+    let error = run(session, sql).await.expect_err(sql);
+    (error.code, error.message)
+}
+
 fn escape(cell: &[u8]) -> String {
     if cell.is_empty() {
         return EMPTY.to_owned();
@@ -83,6 +101,24 @@ fn escape(cell: &[u8]) -> String {
         }
     }
     String::from_utf8_lossy(&escaped).into_owned()
+}
+
+/// A cell as it was before [`run`] escaped it.
+pub fn unescape(cell: &str) -> String {
+    let mut text = String::with_capacity(cell.len());
+    let mut characters = cell.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some('t') => text.push('\t'),
+                Some('n') => text.push('\n'),
+                Some('0') => text.push('\0'),
+                other => text.extend(other),
+            },
+            other => text.push(other),
+        }
+    }
+    text
 }
 
 /// What tables hold while no statement runs: pages, and reserved bytes.

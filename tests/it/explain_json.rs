@@ -3,43 +3,28 @@
 
 use mayfly_session::Session;
 
-use crate::engine::{NUMBERS, check_nothing_left, make_digits, open, rows, run};
+use crate::engine::{NUMBERS, check_nothing_left, make_digits, open, rows, run, unescape};
 
 /// The document of a statement, which has to be JSON.
 async fn document(session: &mut Session, sql: &str) -> String {
     let explained = rows(session, &format!("EXPLAIN FORMAT=JSON {sql}")).await;
-    let text = unescaped(&explained[0][0]);
+    let text = unescape(&explained[0][0]);
     let literal = text.replace('\\', "\\\\").replace('\'', "''");
     let valid = rows(session, &format!("SELECT JSON_VALID('{literal}')")).await;
     assert_eq!(valid, [["1"]], "{sql}: {text}");
     text
 }
 
-/// A cell as it was before `mysql --batch` printed it.
-fn unescaped(cell: &str) -> String {
-    let mut text = String::with_capacity(cell.len());
-    let mut characters = cell.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => match characters.next() {
-                Some('n') => text.push('\n'),
-                Some('t') => text.push('\t'),
-                other => text.extend(other),
-            },
-            other => text.push(other),
-        }
-    }
-    text
-}
-
-/// Looks for lines, which have to stand in this order, whatever stands between them.
-#[track_caller]
-fn check(document: &str, expected: &[&str]) {
+/// Looks for lines in the document of a statement, which have to stand in this order, whatever
+/// stands between them; returns the document.
+async fn check(session: &mut Session, sql: &str, expected: &[&str]) -> String {
+    let document = document(session, sql).await;
     let mut lines = document.lines().map(str::trim);
     for wanted in expected {
         let found = lines.any(|line| line.trim_end_matches(',') == *wanted);
-        assert!(found, "no {wanted} in its place: {document}");
+        assert!(found, "{sql}: no {wanted} in its place: {document}");
     }
+    document
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +40,7 @@ async fn documents_have_the_shape_of_mysql() {
     ] {
         rows(&mut session, sql).await;
     }
-    let one = document(&mut session, "SELECT v FROM t WHERE id = 2").await;
+    let sql = "SELECT v FROM t WHERE id = 2";
     let expected = [
         "\"query_block\": {",
         "\"select_id\": 1",
@@ -78,10 +63,9 @@ async fn documents_have_the_shape_of_mysql() {
         "\"v\"",
         "\"attached_condition\": \"(`t`.`id` = 2)\"",
     ];
-    check(&one, &expected);
+    check(&mut session, sql, &expected).await;
 
     let sql = "SELECT COUNT(*) FROM t GROUP BY k + 1 ORDER BY MAX(v)";
-    let sorted = document(&mut session, sql).await;
     let expected = [
         "\"select_id\": 1",
         "\"ordering_operation\": {",
@@ -91,17 +75,14 @@ async fn documents_have_the_shape_of_mysql() {
         "\"using_filesort\": false",
         "\"table\": {",
     ];
-    check(&sorted, &expected);
+    check(&mut session, sql, &expected).await;
 
-    let joined = document(&mut session, "SELECT * FROM t a JOIN t b ON a.v = b.v").await;
-    check(
-        &joined,
-        &["\"nested_loop\": [", "\"table\": {", "\"table\": {"],
-    );
+    let sql = "SELECT * FROM t a JOIN t b ON a.v = b.v";
+    let expected = ["\"nested_loop\": [", "\"table\": {", "\"table\": {"];
+    let joined = check(&mut session, sql, &expected).await;
     assert_eq!(joined.matches("\"table_name\"").count(), 2, "{joined}");
 
     let sql = "SELECT * FROM (SELECT k, COUNT(*) AS c FROM t GROUP BY k) d WHERE c > 1";
-    let derived = document(&mut session, sql).await;
     let expected = [
         "\"table_name\": \"d\"",
         "\"access_type\": \"ALL\"",
@@ -114,9 +95,9 @@ async fn documents_have_the_shape_of_mysql() {
         "\"grouping_operation\": {",
         "\"table_name\": \"t\"",
     ];
-    check(&derived, &expected);
+    check(&mut session, sql, &expected).await;
 
-    let union = document(&mut session, "SELECT k FROM t UNION SELECT 7").await;
+    let sql = "SELECT k FROM t UNION SELECT 7";
     let expected = [
         "\"union_result\": {",
         "\"using_temporary_table\": true",
@@ -128,18 +109,15 @@ async fn documents_have_the_shape_of_mysql() {
         "\"select_id\": 2",
         "\"message\": \"No tables used\"",
     ];
-    check(&union, &expected);
+    check(&mut session, sql, &expected).await;
 
-    let empty = document(&mut session, "SELECT * FROM t WHERE 1 = 0 ORDER BY k").await;
-    check(
-        &empty,
-        &["\"select_id\": 1", "\"message\": \"Impossible WHERE\""],
-    );
+    let sql = "SELECT * FROM t WHERE 1 = 0 ORDER BY k";
+    let expected = ["\"select_id\": 1", "\"message\": \"Impossible WHERE\""];
+    let empty = check(&mut session, sql, &expected).await;
     assert!(!empty.contains("ordering_operation"), "{empty}");
 
     let recursive = "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) \
                      SELECT x.i FROM r x JOIN r y ON x.i = y.i";
-    let recursive = document(&mut session, recursive).await;
     let expected = [
         "\"table_name\": \"x\"",
         "\"materialized_from_subquery\": {",
@@ -151,11 +129,10 @@ async fn documents_have_the_shape_of_mysql() {
         "\"sharing_temporary_table_with\": {",
         "\"select_id\": 2",
     ];
-    check(&recursive, &expected);
+    check(&mut session, recursive, &expected).await;
 
     let sql = "SELECT k, (SELECT MAX(b.k) FROM t b WHERE b.id > 1) FROM t a \
                WHERE k > (SELECT MIN(c.k) FROM t c)";
-    let subqueries = document(&mut session, sql).await;
     let expected = [
         "\"table_name\": \"a\"",
         "\"attached_subqueries\": [",
@@ -163,10 +140,9 @@ async fn documents_have_the_shape_of_mysql() {
         "\"select_list_subqueries\": [",
         "\"table_name\": \"b\"",
     ];
-    check(&subqueries, &expected);
+    check(&mut session, sql, &expected).await;
 
     let window = "SELECT RANK() OVER (ORDER BY v) FROM t";
-    let window = document(&mut session, window).await;
     let expected = [
         "\"windowing\": {",
         "\"windows\": [",
@@ -175,9 +151,9 @@ async fn documents_have_the_shape_of_mysql() {
         "\"rank\"",
         "\"using_filesort\": true",
     ];
-    check(&window, &expected);
+    check(&mut session, window, &expected).await;
 
-    let filled = document(&mut session, "INSERT INTO t SELECT id + 9, k, v FROM t").await;
+    let sql = "INSERT INTO t SELECT id + 9, k, v FROM t";
     let expected = [
         "\"select_id\": 1",
         "\"insert\": true",
@@ -185,14 +161,17 @@ async fn documents_have_the_shape_of_mysql() {
         "\"insert_from\": {",
         "\"table_name\": \"t\"",
     ];
-    check(&filled, &expected);
-    let changed = document(&mut session, "UPDATE t SET v = 'x' WHERE id = 1").await;
-    check(&changed, &["\"update\": true", "\"table_name\": \"t\""]);
-    let removed = document(&mut session, "DELETE FROM t").await;
-    check(&removed, &["\"delete\": true", "\"table_name\": \"t\""]);
+    check(&mut session, sql, &expected).await;
+    let sql = "UPDATE t SET v = 'x' WHERE id = 1";
+    let expected = ["\"update\": true", "\"table_name\": \"t\""];
+    check(&mut session, sql, &expected).await;
+    let sql = "DELETE FROM t";
+    let expected = ["\"delete\": true", "\"table_name\": \"t\""];
+    check(&mut session, sql, &expected).await;
 
-    let odd = document(&mut session, "SELECT * FROM `o\"dd` WHERE `it's` = 1").await;
-    check(&odd, &["\"table_name\": \"o\\\"dd\"", "\"it's\""]);
+    let sql = "SELECT * FROM `o\"dd` WHERE `it's` = 1";
+    let expected = ["\"table_name\": \"o\\\"dd\"", "\"it's\""];
+    check(&mut session, sql, &expected).await;
     let text = "SELECT * FROM t WHERE v = 'a\\\\b\\\"c\\nd'";
     document(&mut session, text).await;
 }

@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use mayfly_session::{EngineOptions, FileAccess, Session};
 use mayfly_testkit::repository;
 
-use crate::engine::{open, open_with, rows, run};
+use crate::engine::{error, open, open_with_files_under, rows};
 
 const TABLE: &str = "CREATE TABLE o (i INT, u BIGINT UNSIGNED, d DECIMAL(8,3), f DOUBLE, s VARCHAR(40), b BLOB, \
     dt DATETIME(3), t TIME, y YEAR, e ENUM('a','b'), bi BIT(9), dd DATE)";
@@ -37,10 +36,6 @@ fn recorded(name: &str) -> Vec<u8> {
     fs::read(directory.join(name)).expect("it was recorded")
 }
 
-async fn code(session: &mut Session, sql: &str) -> u16 {
-    run(session, sql).await.expect_err(sql).code
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_those_that_mariadb_writes() {
     let directory = tempfile::tempdir().unwrap();
@@ -57,7 +52,7 @@ async fn files_are_those_that_mariadb_writes() {
             String::from_utf8_lossy(&recorded(&format!("{number}.txt"))),
             "{format}"
         );
-        assert_eq!(code(&mut session, &sql).await, 1086);
+        assert_eq!(error(&mut session, &sql).await.0, 1086);
     }
     let at = |name: &str| directory.path().join(name).display().to_string();
     let dump = at("dump");
@@ -111,22 +106,18 @@ async fn what_fails_leaves_no_file() {
             1,
         ),
     ] {
-        assert_eq!(code(&mut session, &sql).await, expected, "{sql}");
+        assert_eq!(error(&mut session, &sql).await.0, expected, "{sql}");
         assert!(!path.exists(), "{sql}");
     }
-    let options = EngineOptions {
-        memory_bytes: 16 << 20,
-        files: FileAccess::Under(directory.path().join("in")),
-        ..EngineOptions::default()
-    };
-    fs::create_dir(directory.path().join("in")).unwrap();
-    let engine = open_with(options, directory.path());
+    let below = directory.path().join("in");
+    fs::create_dir(&below).unwrap();
+    let engine = open_with_files_under(&below, 16 << 20, directory.path());
     let mut session = engine.connect();
     assert_eq!(
-        code(&mut session, &format!("SELECT 1 INTO {to}")).await,
+        error(&mut session, &format!("SELECT 1 INTO {to}")).await.0,
         1290
     );
-    let inside = directory.path().join("in/file");
+    let inside = below.join("file");
     rows(
         &mut session,
         &format!("SELECT 1 INTO OUTFILE '{}'", inside.display()),

@@ -15,6 +15,7 @@ mod engine;
 mod explain_files;
 mod explain_json;
 mod faults;
+mod file_names;
 mod filters_by_name;
 mod fuzz_sql;
 mod groupings;

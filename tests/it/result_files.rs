@@ -10,10 +10,10 @@ use arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
-use mayfly_session::{EngineOptions, FileAccess, Outcome, Session};
+use mayfly_session::{Engine, Outcome, Session};
 
 use crate::engine::{
-    NUMBERS, check_nothing_left, make_digits, make_wide, open, open_with, rows, run,
+    NUMBERS, check_nothing_left, error, make_digits, make_wide, open, open_with_files_under, rows,
 };
 use crate::parquet_file::write_parquet;
 
@@ -46,12 +46,27 @@ async fn types(session: &mut Session, sql: &str) -> Vec<String> {
     }
 }
 
-async fn code(session: &mut Session, sql: &str) -> u16 {
-    run(session, sql).await.expect_err(sql).code
-}
-
 async fn warnings(session: &mut Session) -> Vec<Vec<String>> {
     rows(session, "SHOW WARNINGS").await
+}
+
+/// An engine with the table, and a session.
+async fn engine_with_table(memory_bytes: u64, directory: &Path) -> (Engine, Session) {
+    let engine = open(memory_bytes, directory);
+    let mut session = engine.connect();
+    rows(&mut session, TABLE).await;
+    rows(&mut session, ROWS).await;
+    (engine, session)
+}
+
+/// Writes the rows of a query to a file, whose name says the format.
+async fn export(session: &mut Session, query: &str, path: &str) {
+    rows(session, &format!("{query} INTO OUTFILE '{path}'")).await;
+}
+
+/// What the rows of `wide` come to, those of the table or of a file.
+fn sums_of_wide(from: &str) -> String {
+    format!("SELECT COUNT(*), SUM(n), SUM(LENGTH(word)), MAX(k) FROM {from}")
 }
 
 fn reader(path: &Path) -> SerializedFileReader<File> {
@@ -61,18 +76,11 @@ fn reader(path: &Path) -> SerializedFileReader<File> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parquet_has_the_values_and_the_types_of_its_query() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = open(16 << 20, directory.path());
-    let mut session = engine.connect();
-    rows(&mut session, TABLE).await;
-    rows(&mut session, ROWS).await;
+    let (engine, mut session) = engine_with_table(16 << 20, directory.path()).await;
     let at = |name: &str| directory.path().join(name).display().to_string();
     let o = rows(&mut session, "SELECT * FROM o ORDER BY i").await;
     let first = at("1.parquet");
-    rows(
-        &mut session,
-        &format!("SELECT * FROM o INTO OUTFILE '{first}'"),
-    )
-    .await;
+    export(&mut session, "SELECT * FROM o", &first).await;
     assert_eq!(warnings(&mut session).await, Vec::<Vec<String>>::new());
     let read = format!("SELECT * FROM '{first}' ORDER BY i");
     assert_eq!(rows(&mut session, &read).await, o);
@@ -141,17 +149,10 @@ async fn parquet_has_the_values_and_the_types_of_its_query() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_computed_and_what_is_empty_is_parquet_too() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = open(16 << 20, directory.path());
-    let mut session = engine.connect();
-    rows(&mut session, TABLE).await;
-    rows(&mut session, ROWS).await;
+    let (_engine, mut session) = engine_with_table(16 << 20, directory.path()).await;
     let at = |name: &str| directory.path().join(name).display().to_string();
     let empty = at("empty.parquet");
-    rows(
-        &mut session,
-        &format!("SELECT * FROM o WHERE i > 9 INTO OUTFILE '{empty}'"),
-    )
-    .await;
+    export(&mut session, "SELECT * FROM o WHERE i > 9", &empty).await;
     let read = format!("SELECT * FROM '{empty}'");
     assert_eq!(rows(&mut session, &read).await, Vec::<Vec<String>>::new());
     let typed = format!("SELECT i, d, dt, bi FROM '{empty}'");
@@ -173,7 +174,7 @@ async fn what_is_computed_and_what_is_empty_is_parquet_too() {
         ),
     ] {
         let path = at(&format!("{name}.parquet"));
-        rows(&mut session, &format!("{sql} INTO OUTFILE '{path}'")).await;
+        export(&mut session, sql, &path).await;
         let mut read = rows(&mut session, &format!("SELECT * FROM '{path}'")).await;
         let mut expect = rows(&mut session, sql).await;
         read.sort();
@@ -201,18 +202,15 @@ async fn what_is_computed_and_what_is_empty_is_parquet_too() {
         ("n.json", "document.parquet", ["longtext", "longtext"]),
     ] {
         let (from, to) = (at(name), at(copy));
-        rows(
-            &mut session,
-            &format!("SELECT * FROM '{from}' INTO OUTFILE '{to}'"),
-        )
-        .await;
-        let (from, to) = (
-            format!("SELECT * FROM '{from}'"),
-            format!("SELECT * FROM '{to}'"),
+        let written = format!("SELECT * FROM '{from}'");
+        export(&mut session, &written, &to).await;
+        let read = format!("SELECT * FROM '{to}'");
+        assert_eq!(
+            rows(&mut session, &read).await,
+            rows(&mut session, &written).await,
+            "{name}"
         );
-        let read = rows(&mut session, &to).await;
-        assert_eq!(read, rows(&mut session, &from).await, "{name}");
-        assert_eq!(types(&mut session, &to).await, expect, "{name}");
+        assert_eq!(types(&mut session, &read).await, expect, "{name}");
     }
 }
 
@@ -229,9 +227,7 @@ async fn row_groups_are_as_long_as_asked_and_as_memory_allows() {
             path.display()
         )
     };
-    let sum =
-        |from: &str| format!("SELECT COUNT(*), SUM(n), SUM(LENGTH(word)), MAX(k) FROM {from}");
-    let expect = rows(&mut session, &sum("wide")).await;
+    let expect = rows(&mut session, &sums_of_wide("wide")).await;
     for (name, format) in [
         ("usual.parquet", ""),
         ("zstd.parquet", "FORMAT PARQUET (COMPRESSION zstd)"),
@@ -245,7 +241,11 @@ async fn row_groups_are_as_long_as_asked_and_as_memory_allows() {
         rows(&mut session, &write(&path, format)).await;
         let counts = rows(&mut session, "SELECT ROW_COUNT(), FOUND_ROWS()").await;
         assert_eq!(counts, [["50000", "50000"]]);
-        let read = rows(&mut session, &sum(&format!("'{}'", path.display()))).await;
+        let read = rows(
+            &mut session,
+            &sums_of_wide(&format!("'{}'", path.display())),
+        )
+        .await;
         assert_eq!(read, expect, "{name}");
     }
     let groups = |name: &str| {
@@ -281,17 +281,16 @@ async fn wide_and_long_rows_are_written_within_the_budget() {
     let columns = (0..300).map(|column| format!("n + {column} AS c{column}"));
     let columns = columns.collect::<Vec<_>>().join(", ");
     let many = at("many.parquet");
-    let sql = format!("SELECT {columns} FROM {NUMBERS} WHERE n < 2000 INTO OUTFILE '{many}'");
-    rows(&mut session, &sql).await;
+    let sql = format!("SELECT {columns} FROM {NUMBERS} WHERE n < 2000");
+    export(&mut session, &sql, &many).await;
     let read = format!("SELECT COUNT(*), SUM(c0), SUM(c299) FROM '{many}'");
     assert_eq!(
         rows(&mut session, &read).await,
         [["2000", "1999000", "2597000"]]
     );
     let long = at("long.parquet");
-    let sql =
-        format!("SELECT d, REPEAT(CONCAT(d, 'ab'), 349525) AS t FROM digits INTO OUTFILE '{long}'");
-    rows(&mut session, &sql).await;
+    let sql = "SELECT d, REPEAT(CONCAT(d, 'ab'), 349525) AS t FROM digits";
+    export(&mut session, sql, &long).await;
     let read = format!("SELECT SUM(d), MIN(LENGTH(t)), COUNT(DISTINCT LEFT(t, 3)) FROM '{long}'");
     assert_eq!(rows(&mut session, &read).await, [["45", "1048575", "10"]]);
     drop(session);
@@ -358,7 +357,7 @@ async fn text_formats_hold_what_they_say() {
             "{notes:?}"
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), expect, "{name}");
-        assert_eq!(code(&mut session, &sql).await, 1086);
+        assert_eq!(error(&mut session, &sql).await.0, 1086);
     }
     // MySQL's clauses keep their meaning, whatever the name.
     for (name, format, expect) in [
@@ -398,10 +397,7 @@ async fn text_formats_hold_what_they_say() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn text_formats_come_back() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = open(32 << 20, directory.path());
-    let mut session = engine.connect();
-    rows(&mut session, TABLE).await;
-    rows(&mut session, ROWS).await;
+    let (engine, mut session) = engine_with_table(32 << 20, directory.path()).await;
     rows(&mut session, "CREATE TABLE back LIKE o").await;
     let all = |table: &str| format!("SELECT * FROM {table} ORDER BY i");
     let o = rows(&mut session, &all("o")).await;
@@ -415,11 +411,7 @@ async fn text_formats_come_back() {
         "o.jsonl.zst",
     ] {
         let path = directory.path().join(name).display().to_string();
-        rows(
-            &mut session,
-            &format!("SELECT * FROM o INTO OUTFILE '{path}'"),
-        )
-        .await;
+        export(&mut session, "SELECT * FROM o", &path).await;
         rows(&mut session, "TRUNCATE back").await;
         rows(
             &mut session,
@@ -430,26 +422,20 @@ async fn text_formats_come_back() {
     }
     // One column, whose NULL is an empty line.
     let one = directory.path().join("one.csv").display().to_string();
-    rows(
-        &mut session,
-        &format!("SELECT fl FROM o ORDER BY i INTO OUTFILE '{one}'"),
-    )
-    .await;
+    export(&mut session, "SELECT fl FROM o ORDER BY i", &one).await;
     let read = rows(&mut session, &format!("SELECT fl FROM '{one}'")).await;
     assert_eq!(read, [["0.25"], ["NULL"], ["-2.5"]]);
     // More than one buffer, compressed.
     make_wide(&mut session, 20_000).await;
-    let sum =
-        |from: &str| format!("SELECT COUNT(*), SUM(n), SUM(LENGTH(word)), MAX(k) FROM {from}");
-    let expect = rows(&mut session, &sum("wide WHERE word <> ''")).await;
+    let expect = rows(&mut session, &sums_of_wide("wide WHERE word <> ''")).await;
     for name in ["w.csv.zst", "w.json.gz"] {
         let path = directory.path().join(name).display().to_string();
-        rows(
+        export(&mut session, "SELECT * FROM wide", &path).await;
+        let read = rows(
             &mut session,
-            &format!("SELECT * FROM wide INTO OUTFILE '{path}'"),
+            &sums_of_wide(&format!("'{path}' WHERE word <> ''")),
         )
         .await;
-        let read = rows(&mut session, &sum(&format!("'{path}' WHERE word <> ''"))).await;
         assert_eq!(read, expect, "{name}");
     }
     rows(&mut session, "DROP TABLE o, back").await;
@@ -460,10 +446,7 @@ async fn text_formats_come_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_fails_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = open(16 << 20, directory.path());
-    let mut session = engine.connect();
-    rows(&mut session, TABLE).await;
-    rows(&mut session, ROWS).await;
+    let (engine, mut session) = engine_with_table(16 << 20, directory.path()).await;
     let at = |name: &str| directory.path().join(name);
     for (name, query, format, expected) in [
         // Fails when it runs, and before.
@@ -519,12 +502,12 @@ async fn what_fails_leaves_no_file() {
     ] {
         let path = at(name);
         let sql = format!("{query} INTO OUTFILE '{}' {format}", path.display());
-        assert_eq!(code(&mut session, &sql).await, expected, "{sql}");
+        assert_eq!(error(&mut session, &sql).await.0, expected, "{sql}");
         assert!(!path.exists(), "{sql}");
     }
     assert!(!at("f.csv").exists());
     let taken = format!("SELECT 1 INTO OUTFILE '{}/'", directory.path().display());
-    assert_eq!(code(&mut session, &taken).await, 1086);
+    assert_eq!(error(&mut session, &taken).await.0, 1086);
     let nameless = at("nameless").display().to_string();
     let sql = format!("SELECT 1, 1 INTO OUTFILE '{nameless}' FORMAT CSV (HEADER OFF)");
     rows(&mut session, &sql).await;
@@ -534,15 +517,10 @@ async fn what_fails_leaves_no_file() {
     check_nothing_left(&engine, "files that failed").await;
     // Below secure_file_priv alone.
     fs::create_dir(at("in")).unwrap();
-    let options = EngineOptions {
-        memory_bytes: 16 << 20,
-        files: FileAccess::Under(at("in")),
-        ..EngineOptions::default()
-    };
-    let engine = open_with(options, directory.path());
+    let engine = open_with_files_under(&at("in"), 16 << 20, directory.path());
     let mut session = engine.connect();
     let to = |path: &Path| format!("SELECT 7 AS a INTO OUTFILE '{}'", path.display());
-    assert_eq!(code(&mut session, &to(&at("out.parquet"))).await, 1290);
+    assert_eq!(error(&mut session, &to(&at("out.parquet"))).await.0, 1290);
     assert!(!at("out.parquet").exists());
     let inside = at("in/a.parquet");
     rows(&mut session, &to(&inside)).await;
@@ -559,11 +537,7 @@ async fn loading_a_file_with_the_name_of_a_format_is_told() {
     rows(&mut session, "CREATE TABLE l (a VARCHAR(20))").await;
     let at = |name: &str| directory.path().join(name).display().to_string();
     let csv = at("l.csv");
-    rows(
-        &mut session,
-        &format!("SELECT 'x' AS a INTO OUTFILE '{csv}'"),
-    )
-    .await;
+    export(&mut session, "SELECT 'x' AS a", &csv).await;
     fs::copy(&csv, at("l.tsv")).unwrap();
     fs::copy(&csv, at("l.txt")).unwrap();
     for (name, clauses, notes) in [

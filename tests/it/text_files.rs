@@ -1,25 +1,18 @@
-//! Text files and files of clients: what is long, slow, or in the wrong place.
+//! Text files and files of clients: what is long, slow or broken.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use mayfly_session::{EngineOptions, FileAccess, FileRequest, Session};
+use mayfly_session::{FileRequest, Session};
 use mayfly_testkit::{Random, repository};
 use tokio::time::timeout;
 
-use crate::engine::{check_nothing_left, open, open_with, rows, run};
+use crate::engine::{check_nothing_left, error, open, rows, run};
 
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn error(session: &mut Session, sql: &str) -> (u16, String) {
-    let error = run(session, sql).await.expect_err(sql);
-    (error.code, error.message)
-}
 
 /// A file that begins with some bytes and goes on with a GiB of zeros, which take no room.
 fn endless(path: &Path, begins: &str) -> String {
@@ -183,90 +176,6 @@ async fn a_long_record_of_a_client_ends_the_load() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn links_lead_nowhere() {
-    let directory = tempfile::tempdir().unwrap();
-    let (inside, outside) = (directory.path().join("in"), directory.path().join("out"));
-    fs::create_dir_all(inside.join("deep")).unwrap();
-    fs::create_dir(&outside).unwrap();
-    let flights = repository().join("demo/flights.parquet");
-    for (name, to) in [("a.csv", "a.csv"), ("deep/b.csv", "b.csv")] {
-        fs::write(inside.join(name), "a\n1\n").unwrap();
-        fs::write(outside.join(to), "a\n666\n").unwrap();
-    }
-    fs::copy(&flights, inside.join("f.parquet")).unwrap();
-    symlink(&flights, inside.join("link.parquet")).unwrap();
-    symlink(outside.join("a.csv"), inside.join("link.csv")).unwrap();
-    symlink(&outside, inside.join("away")).unwrap();
-    symlink(inside.join("a.csv"), inside.join("own.csv")).unwrap();
-    symlink(outside.join("new"), inside.join("dangling")).unwrap();
-    let options = EngineOptions {
-        memory_bytes: 64 << 20,
-        files: FileAccess::Under(inside.clone()),
-        ..EngineOptions::default()
-    };
-    let engine = open_with(options, directory.path());
-    let mut session = engine.connect();
-    rows(&mut session, "CREATE TEMPORARY TABLE t (a TEXT)").await;
-    let at = |name: &str| inside.join(name).display().to_string();
-    for (name, expected) in [
-        ("a.csv", "1"),
-        ("deep/*.csv", "1"),
-        ("{deep/b,c}.csv", "1"),
-        ("deep", "1"),
-        ("own.csv", "1"),
-    ] {
-        let sql = format!("SELECT a FROM '{}'", at(name));
-        assert_eq!(rows(&mut session, &sql).await, [[expected]], "{name}");
-    }
-    let sql = format!("SELECT COUNT(*) FROM '{}'", at("f.parquet"));
-    assert_eq!(rows(&mut session, &sql).await, [["336776"]]);
-    for name in [
-        "link.csv",
-        "away/a.csv",
-        "away/*.csv",
-        "l*.csv",
-        "{a,link}.csv",
-        "{a,../out/a}.csv",
-        "{away,deep}/*.csv",
-        "away",
-        "link.parquet",
-        "l*.parquet",
-    ] {
-        let sql = format!("SELECT COUNT(*) FROM '{}'", at(name));
-        let (code, text) = error(&mut session, &sql).await;
-        assert_eq!(code, 1290, "{name}: {text}");
-        // It is told which file that is, as the statement sees it.
-        assert!(text.contains("; file '"), "{name}: {text}");
-        assert!(
-            text.contains(&inside.display().to_string()),
-            "{name}: {text}"
-        );
-    }
-    for sql in ["SELECT * FROM '-'", "SELECT * FROM '/dev/stdin'"] {
-        assert_eq!(error(&mut session, sql).await.0, 1290, "{sql}");
-    }
-    for name in ["link.csv", "away/a.csv"] {
-        let sql = format!("LOAD DATA INFILE '{}' INTO TABLE t", at(name));
-        assert_eq!(error(&mut session, &sql).await.0, 1290, "{name}");
-    }
-    let sql = format!("SELECT 1 INTO OUTFILE '{}'", at("dangling"));
-    assert_eq!(error(&mut session, &sql).await.0, 1086);
-    let sql = format!("SELECT 1 INTO OUTFILE '{}'", at("away/new"));
-    assert_eq!(error(&mut session, &sql).await.0, 1290);
-    assert!(!outside.join("new").exists());
-    // A directory and a pipe are no files, and nobody waits for them.
-    let made = Command::new("mkfifo").arg(at("pipe.csv")).status();
-    assert!(made.unwrap().success());
-    for sql in [
-        format!("LOAD DATA INFILE '{}' INTO TABLE t", at("deep")),
-        format!("LOAD DATA INFILE '{}' INTO TABLE t", at("pipe.csv")),
-        format!("SELECT * FROM '{}'", at("pipe.csv")),
-    ] {
-        assert_eq!(error(&mut session, &sql).await.0, 1085, "{sql}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn odd_files_warn() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(64 << 20, directory.path());
@@ -344,60 +253,6 @@ async fn odd_files_warn() {
                 assert!(told[0].starts_with(&expected), "{told:?}");
             }
         }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_with_options_are_shown_as_they_are_written() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = open(64 << 20, directory.path());
-    let mut session = engine.connect();
-    let files = tempfile::tempdir().unwrap();
-    let path = files.path().join("x.csv");
-    fs::write(&path, "a,b\n1,x\n2,y\n").unwrap();
-    let path = path.display();
-    let select = format!("SELECT b FROM '{path}' (header = on) WHERE a = 1");
-    assert_eq!(rows(&mut session, &select).await, [["x"]]);
-    for explain in ["EXPLAIN", "EXPLAIN FORMAT=JSON", "EXPLAIN FORMAT=TREE"] {
-        let told = rows(&mut session, &format!("{explain} {select}")).await;
-        let told = told.concat().join(" ");
-        assert!(!told.contains('\0') && !told.contains("u0000"), "{told:?}");
-        assert!(told.contains(&path.to_string()), "{told}");
-        if explain != "EXPLAIN FORMAT=TREE" {
-            assert!(told.contains("x.csv (header = on)"), "{told}");
-        }
-    }
-    // Nobody writes what stands between the name and the options.
-    for name in ["\\0(header=off)", "\\0", "\\0(skip=1)\\0"] {
-        let sql = format!("SELECT * FROM '{path}{name}'");
-        let (code, text) = error(&mut session, &sql).await;
-        assert_eq!(code, 1017, "{sql}: {text}");
-        assert!(
-            text.contains("x.csv\\0") && !text.contains('\0'),
-            "{text:?}"
-        );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stars_look_at_each_directory_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = open(64 << 20, directory.path());
-    let mut session = engine.connect();
-    let files = tempfile::tempdir().unwrap();
-    let mut deep = files.path().to_owned();
-    for _ in 0..60 {
-        deep.push("d");
-    }
-    fs::create_dir_all(&deep).unwrap();
-    fs::write(deep.join("a.csv"), "a\n1\n").unwrap();
-    for stars in ["**/".repeat(12), "**/d/".repeat(12), "**/*/".repeat(12)] {
-        let sql = format!(
-            "SELECT COUNT(*) FROM '{}/{stars}*.csv'",
-            files.path().display()
-        );
-        let found = timeout(PATIENCE, rows(&mut session, &sql)).await;
-        assert_eq!(found.expect("it ends"), [["1"]], "{stars}");
     }
 }
 

@@ -2,11 +2,9 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 sys.path.insert(
@@ -14,6 +12,7 @@ sys.path.insert(
 )
 
 import shared
+from service import Service
 from shared import equal, on_mariadb
 
 # Collectors that have nothing to ask here. MariaDB 10.11 has no group replication, workers of MySQL
@@ -32,40 +31,16 @@ OTHERS = {"engine_tokudb_status"} | (
 )
 
 
-class Exporter:
-    """The program with some collectors, as long as it is open."""
+class Exporter(Service):
+    """The program with some collectors."""
 
     def __init__(self, program, folder, *flags):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        super().__init__()
         self.log = os.path.join(folder, f"log{self.port}")
         source = f"{shared.USER}:{shared.PASSWORD}@tcp({shared.HOST}:{shared.PORT})/"
+        command = [program, f"--web.listen-address=127.0.0.1:{self.port}", *flags]
         with open(self.log, "xb") as log:
-            self.process = subprocess.Popen(
-                [program, f"--web.listen-address=127.0.0.1:{self.port}", *flags],
-                env={**os.environ, "DATA_SOURCE_NAME": source, "HOME": folder},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        for _ in range(300):
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        self.close()
-        raise AssertionError("the exporter does not start")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
+            self.start(command, log, DATA_SOURCE_NAME=source, HOME=folder)
 
     def metrics(self):
         """Names with their labels, and values; and what was logged of collectors that failed."""

@@ -2,13 +2,7 @@
 // What applications of Knex do.
 
 const assert = require("node:assert/strict");
-const { address, afterRollback, refused, run } = require("./shared");
-
-const knex = require("knex")({
-  client: "mysql2",
-  connection: { ...address, timezone: "Z" },
-  pool: { min: 0, max: 3 },
-});
+const { address, afterRollback, refused, run, volumes } = require("./shared");
 
 // Migrations as a project has them in files.
 const migrations = {
@@ -64,23 +58,28 @@ const migrations = {
     },
   },
 };
-const source = {
-  getMigrations: async () => Object.keys(migrations),
-  getMigrationName: (name) => name,
-  getMigration: async (name) => migrations[name],
-};
+
+const knex = require("knex")({
+  client: "mysql2",
+  connection: { ...address, timezone: "Z" },
+  pool: { min: 0, max: 3 },
+  migrations: {
+    migrationSource: {
+      getMigrations: async () => Object.keys(migrations),
+      getMigrationName: (name) => name,
+      getMigration: async (name) => migrations[name],
+    },
+  },
+});
 
 run(
   {
     async migrate() {
-      assert.deepEqual((await knex.migrate.latest({ migrationSource: source }))[1], [
-        "first",
-        "second",
-      ]);
-      assert.deepEqual((await knex.migrate.latest({ migrationSource: source }))[1], []);
-      assert.deepEqual((await knex.migrate.down({ migrationSource: source }))[1], ["second"]);
+      assert.deepEqual((await knex.migrate.latest())[1], ["first", "second"]);
+      assert.deepEqual((await knex.migrate.latest())[1], []);
+      assert.deepEqual((await knex.migrate.down())[1], ["second"]);
       assert.equal(await knex.schema.hasColumn("authors", "country"), false);
-      assert.deepEqual((await knex.migrate.up({ migrationSource: source }))[1], ["second"]);
+      assert.deepEqual((await knex.migrate.up())[1], ["second"]);
       assert.deepEqual(
         [
           await knex.schema.hasTable("books"),
@@ -115,16 +114,7 @@ run(
         [book.price, book.published, book.cover, book.weight, book.text.length],
         ["12.50", published, Buffer.from([0, 255, 39, 92]), 0.1, 100000],
       );
-      await knex.batchInsert(
-        "books",
-        [...Array(500).keys()].map((n) => ({
-          author: bob,
-          title: `Volume ${n}`,
-          price: n,
-          kind: n % 2 ? "novel" : "atlas",
-        })),
-        120,
-      );
+      await knex.batchInsert("books", volumes(500, { author: bob }), 120);
       assert.equal((await knex("books").count("* as n"))[0].n, 501);
       await knex("authors")
         .insert({ name: "Bob", country: "DE" })
@@ -272,10 +262,7 @@ run(
       });
     },
     async rollback() {
-      assert.deepEqual((await knex.migrate.rollback({ migrationSource: source }, true))[1], [
-        "second",
-        "first",
-      ]);
+      assert.deepEqual((await knex.migrate.rollback(undefined, true))[1], ["second", "first"]);
       assert.equal(await knex.schema.hasTable("books"), false);
     },
   },

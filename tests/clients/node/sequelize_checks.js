@@ -12,7 +12,7 @@ const {
   fn,
   literal,
 } = require("sequelize");
-const { address, afterRollback, refused, run } = require("./shared");
+const { address, afterRollback, refused, run, volumes } = require("./shared");
 
 const sequelize = new Sequelize(address.database, address.user, address.password, {
   dialect: "mysql",
@@ -91,16 +91,13 @@ run(
       await queries.addIndex("Authors", ["land"]);
       await queries.removeIndex("Authors", ["land"]);
       await queries.removeColumn("Authors", "land");
-      assert.deepEqual(
-        (await queries.showIndex("Books")).map((index) => index.name).sort(),
-        ["PRIMARY", "books_kind_price", "books_title"]
-          .concat(
-            (await queries.showIndex("Books"))
-              .map((index) => index.name)
-              .filter((name) => name === "AuthorId"),
-          )
-          .sort(),
-      );
+      // Where foreign keys are kept, the one of Author has an index too.
+      const names = (await queries.showIndex("Books")).map((index) => index.name);
+      assert.deepEqual(names.filter((name) => name !== "AuthorId").sort(), [
+        "PRIMARY",
+        "books_kind_price",
+        "books_title",
+      ]);
     },
     async create() {
       const anna = await Author.create({ name: "Änna", born: "1970-02-28" });
@@ -127,11 +124,7 @@ run(
       await Author.create(
         {
           name: "Bob",
-          Books: [...Array(50).keys()].map((n) => ({
-            title: `Volume ${n}`,
-            price: n,
-            kind: n % 2 ? "novel" : "atlas",
-          })),
+          Books: volumes(50),
         },
         { include: Book },
       );

@@ -19,6 +19,15 @@ exports.onMariadb = CHECK_SERVER === "mariadb";
 // tables of Mayfly keep their rows, as those of MyISAM do.
 exports.afterRollback = (names, lost) => (exports.onMariadb ? names : [...names, lost].sort());
 
+// So many books, each with the fields of `more`.
+exports.volumes = (count, more = {}) =>
+  [...Array(count).keys()].map((n) => ({
+    title: `Volume ${n}`,
+    price: n,
+    kind: n % 2 ? "novel" : "atlas",
+    ...more,
+  }));
+
 // Fails unless `act` is refused with this number.
 exports.refused = async (number, act) => {
   let found = "nothing";

@@ -14,7 +14,7 @@ const {
   TableColumn,
   TableIndex,
 } = require("typeorm");
-const { address, afterRollback, onMariadb, refused, run } = require("./shared");
+const { address, afterRollback, onMariadb, refused, run, volumes } = require("./shared");
 
 const Author = new EntitySchema({
   name: "Author",
@@ -136,7 +136,7 @@ run(
       ]);
     },
     // What a schema still lacks. Where foreign keys are not kept each of them stays to be made, and
-  // its index is one too many.
+    // its index is one too many.
     async no_changes() {
       const missing = (await source.driver.createSchemaBuilder().log()).upQueries.map(
         (query) => query.query,
@@ -209,15 +209,7 @@ run(
         ["1970-02-28", ["red", "thin"]],
       );
       const bob = await source.manager.save(Author, { name: "Bob" });
-      const made = await source.manager.insert(
-        Book,
-        [...Array(50).keys()].map((n) => ({
-          title: `Volume ${n}`,
-          price: n,
-          kind: n % 2 ? "novel" : "atlas",
-          author: bob,
-        })),
-      );
+      const made = await source.manager.insert(Book, volumes(50, { author: bob }));
       assert.equal(made.identifiers.length, 50);
       await source.manager.upsert(Author, { name: "Bob", born: "1980-01-01" }, ["name"]);
       await source

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import re
-import sys
-import tempfile
 
 import web
 import shared
@@ -13,103 +11,97 @@ from shared import equal
 DB = shared.DATABASE
 
 
-def fine(browser):
-    """The page is there, and neither phpMyAdmin nor PHP found an error."""
-    # What is said to browsers without scripts is no error, nor what is hidden.
-    page = re.sub(
-        r'<noscript>.*?</noscript>|<div class="hide" id="js-https-mismatch">.*?</div>',
-        "",
-        browser.text,
-        flags=re.DOTALL,
-    )
-    wrong = re.search(r'<div class="alert alert-danger"[^>]*>(.*?)</div>', page, re.DOTALL)
-    equal(
-        (browser.code, wrong and web.shown(wrong[1])[:400], browser.php.problems()),
-        (200, None, ""),
-        browser.address,
-    )
+class PhpMyAdmin(web.Browser):
+    """Also keeps the token that phpMyAdmin wants with each request that changes something."""
 
+    token = ""
 
-class Pma:
-    """The browser, and the token that phpMyAdmin wants with each request that changes something."""
-
-    def __init__(self, php):
-        self.browser, self.token = web.Browser(php), ""
-
-    def page(self, route, **fields):
-        """A page as a person opens it."""
-        self.browser.go(
-            "index.php?route="
-            + route
-            + "".join(f"&{name}={value}" for name, value in fields.items())
+    def error(self):
+        # What is said to browsers without scripts is no error, nor what is hidden.
+        page = re.sub(
+            r'<noscript>.*?</noscript>|<div class="hide" id="js-https-mismatch">.*?</div>',
+            "",
+            self.text,
+            flags=re.DOTALL,
         )
-        fine(self.browser)
-        return self.browser
+        wrong = re.search(r'<div class="alert alert-danger"[^>]*>(.*?)</div>', page, re.DOTALL)
+        return wrong and web.shown(wrong[1])[:400]
+
+    def page(self, route, *wanted, **fields):
+        """A page as a person opens it, which must have these texts."""
+        place = f"index.php?route={route}"
+        self.visit(place + "".join(f"&{name}={value}" for name, value in fields.items()), *wanted)
 
     def ask(self, route, **fields):
         """A request as the scripts of the page send them; returns the answer."""
         fields = {"ajax_request": "true", "server": "1", "token": self.token, **fields}
-        text = self.browser.go("index.php?route=" + route, fields)
+        text = self.go(f"index.php?route={route}", fields)
         try:
             answer = json.loads(text)
         except json.JSONDecodeError:
             raise AssertionError(
-                f"{route}: {self.browser.code} {web.shown(text)[:400]} {self.browser.php.problems()[:400]}"
+                f"{route}: {self.code} {web.shown(text)[:400]} {self.problems()[:400]}"
             ) from None
-        equal(
-            (
-                answer.get("success"),
-                web.shown(answer.get("error") or "")[:500],
-                self.browser.php.problems(),
-            ),
-            (True, "", ""),
-            route,
-        )
+        error = web.shown(answer.get("error") or "")[:500]
+        equal((answer.get("success"), error, self.problems()), (True, "", ""), route)
         return answer
+
+    def run_script(self, db, script, is_js_confirmed):
+        """Several statements, as the page for SQL and the one for imports send them."""
+        self.ask(
+            "/import",
+            db=db,
+            table="",
+            is_js_confirmed=is_js_confirmed,
+            pos="0",
+            goto="",
+            message_to_show="",
+            prev_sql_query="",
+            sql_delimiter=";",
+            sql_query=script,
+        )
+
+
+def column_fields(number, **fields):
+    """The fields of a column in the forms that make and change tables."""
+    return {f"field_{name}[{number}]": value for name, value in fields.items()}
+
+
+# The keys in these forms, as their scripts send them.
+NO_KEYS = {
+    "primary_indexes": "[]",
+    "unique_indexes": "[]",
+    "indexes": "[]",
+    "fulltext_indexes": "[]",
+    "spatial_indexes": "[]",
+}
 
 
 def login(pma):
-    browser = pma.browser
-    browser.go("index.php")
-    fine(browser)
-    browser.says("Welcome to", "pma_username")
-    browser.send("pma_username", pma_username=shared.USER, pma_password="wrong")
-    browser.says("Access denied")
-    browser.php.problems()
-    browser.send("pma_username", pma_username=shared.USER, pma_password=shared.PASSWORD)
-    fine(browser)
-    browser.says("Database server", shared.USER)
-    pma.token = browser.form("token")[1]["token"]
+    pma.visit("index.php", "Welcome to", "pma_username")
+    pma.send("pma_username", pma_username=shared.USER, pma_password="wrong")
+    pma.says("Access denied")
+    pma.problems()
+    pma.submit(
+        "pma_username",
+        "Database server",
+        shared.USER,
+        pma_username=shared.USER,
+        pma_password=shared.PASSWORD,
+    )
+    pma.token = pma.form("token")[1]["token"]
 
 
 def databases(pma):
-    pma.page("/server/databases").says(f">{DB}<", "information_schema")
+    pma.page("/server/databases", f">{DB}<", "information_schema")
     pma.ask("/server/databases/create", new_db="made", db_collation="utf8mb4_bin")
-    pma.page("/server/databases", statistics=1).says("made")
+    pma.page("/server/databases", "made", statistics=1)
     pma.ask("/server/databases/destroy", **{"selected_dbs[]": "made", "drop_selected_dbs": "1"})
     pma.ask("/navigation", getNaviSettings="", **{"aPath": "cm9vdA==", "pos": "0"})
 
 
 def create(pma):
-    pma.ask(
-        "/import",
-        db=DB,
-        table="",
-        is_js_confirmed="0",
-        pos="0",
-        goto="",
-        message_to_show="",
-        prev_sql_query="",
-        sql_delimiter=";",
-        sql_query="""
-        CREATE TABLE shelf (name VARCHAR(20) PRIMARY KEY) COMMENT='where books stand';
-        CREATE TABLE book (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL,
-            price DECIMAL(8,2) DEFAULT 1.50 COMMENT 'net', published DATETIME, kind ENUM('novel','atlas'), note TEXT,
-            shelf VARCHAR(20), cover BLOB, UNIQUE KEY title (title), KEY shelf (shelf, price),
-            CONSTRAINT stands FOREIGN KEY (shelf) REFERENCES shelf (name));
-        INSERT INTO shelf VALUES ('blue'), ('red');
-        INSERT INTO book (title, published, kind, shelf) VALUES ('Öne', '2026-02-03 04:05:06', 'atlas', 'blue'), ('Two', NULL, NULL, NULL)""",
-    )
+    pma.run_script(DB, web.BOOKS, is_js_confirmed="0")
     # A table by its form.
     pma.ask(
         "/table/create",
@@ -118,28 +110,31 @@ def create(pma):
         do_save_data="1",
         orig_num_fields="2",
         **{
-            "field_name[0]": "id",
-            "field_type[0]": "INT",
-            "field_length[0]": "",
-            "field_default_type[0]": "NONE",
-            "field_collation[0]": "",
-            "field_attribute[0]": "UNSIGNED",
-            "field_key[0]": "primary_0",
-            "field_extra[0]": "AUTO_INCREMENT",
-            "field_comments[0]": "",
-            "field_name[1]": "word",
-            "field_type[1]": "VARCHAR",
-            "field_length[1]": "30",
-            "field_default_type[1]": "USER_DEFINED",
-            "field_default_value[1]": "none",
-            "field_collation[1]": "",
-            "field_key[1]": "none_1",
-            "field_comments[1]": "it's a word",
+            **column_fields(
+                0,
+                name="id",
+                type="INT",
+                length="",
+                default_type="NONE",
+                collation="",
+                attribute="UNSIGNED",
+                key="primary_0",
+                extra="AUTO_INCREMENT",
+                comments="",
+            ),
+            **column_fields(
+                1,
+                name="word",
+                type="VARCHAR",
+                length="30",
+                default_type="USER_DEFINED",
+                default_value="none",
+                collation="",
+                key="none_1",
+                comments="it's a word",
+            ),
+            **NO_KEYS,
             "primary_indexes": '[{"Key_name":"PRIMARY","Non_unique":"0","Index_choice":"PRIMARY","columns":[{"col_index":"0","size":""}]}]',
-            "unique_indexes": "[]",
-            "indexes": "[]",
-            "fulltext_indexes": "[]",
-            "spatial_indexes": "[]",
             "comment": "by the form",
             "tbl_storage_engine": "InnoDB",
             "tbl_collation": "",
@@ -148,18 +143,25 @@ def create(pma):
 
 
 def structure(pma):
-    pma.page("/database/structure", db=DB).says(">book</a>", ">shelf</a>", ">made</a>")
-    page = pma.page("/table/structure", db=DB, table="book")
-    page.says("decimal(8,2)", "AUTO_INCREMENT", "enum(", "PRIMARY")
+    pma.page("/database/structure", ">book</a>", ">shelf</a>", ">made</a>", db=DB)
+    pma.page(
+        "/table/structure",
+        "decimal(8,2)",
+        "AUTO_INCREMENT",
+        "enum(",
+        "PRIMARY",
+        db=DB,
+        table="book",
+    )
     pma.page("/table/relation", db=DB, table="book")
-    pma.page("/database/data-dictionary", db=DB).says("where books stand", "net")
+    pma.page("/database/data-dictionary", "where books stand", "net", db=DB)
     pma.page("/table/tracking", db=DB, table="book")
     pma.page("/database/designer", db=DB)
 
 
 def browse(pma):
-    pma.page("/sql", db=DB, table="book", pos=0).says(
-        "Öne", "2026-02-03 04:05:06", "Showing rows 0 -  1"
+    pma.page(
+        "/sql", "Öne", "2026-02-03 04:05:06", "Showing rows 0 -  1", db=DB, table="book", pos=0
     )
     answer = pma.ask(
         "/sql",
@@ -202,8 +204,8 @@ def browse(pma):
 
 
 def edit(pma):
-    page = pma.page("/table/change", db=DB, table="book")
-    action, fields = page.form("insertForm")
+    pma.page("/table/change", db=DB, table="book")
+    _, fields = pma.form("insertForm")
     # Fields are named by hashes of their columns.
     for column, value in (("title", "Three \"' <b>"), ("price", "3.25"), ("shelf", "red")):
         place = f"[multi_edit][0][{hashlib.md5(column.encode()).hexdigest()}]"
@@ -211,12 +213,12 @@ def edit(pma):
         fields["fields" + place] = value
         fields.pop("fields_null" + place, None)
     fields = {name: value for name, value in fields.items() if "[multi_edit][1]" not in name}
-    page.go(
+    pma.go(
         "index.php?route=/table/replace",
         {**fields, "submit_type": "insert", "after_insert": "back", "token": pma.token},
     )
-    fine(page)
-    page.says("1 row inserted")
+    pma.fine()
+    pma.says("1 row inserted")
     answer = pma.ask(
         "/sql",
         db=DB,
@@ -245,18 +247,18 @@ def alter(pma):
         field_where="last",
         after_field="",
         **{
-            "field_name[0]": "n",
-            "field_type[0]": "BIGINT",
-            "field_length[0]": "",
-            "field_default_type[0]": "NULL",
-            "field_null[0]": "YES",
-            "field_key[0]": "index_0",
-            "field_collation[0]": "",
-            "field_comments[0]": "",
-            "primary_indexes": "[]",
-            "unique_indexes": "[]",
-            "fulltext_indexes": "[]",
-            "spatial_indexes": "[]",
+            **column_fields(
+                0,
+                name="n",
+                type="BIGINT",
+                length="",
+                default_type="NULL",
+                null="YES",
+                key="index_0",
+                collation="",
+                comments="",
+            ),
+            **NO_KEYS,
             "indexes": '[{"Key_name":"n","Non_unique":"1","Index_choice":"INDEX","columns":[{"col_index":"0","size":""}]}]',
         },
     )
@@ -283,7 +285,7 @@ def alter(pma):
         what="data",
         submit_copy="Go",
     )
-    pma.page("/table/structure", db=DB, table="changed").says("bigint", "varchar(30)")
+    pma.page("/table/structure", "bigint", "varchar(30)", db=DB, table="changed")
     for route in (
         "/table/maintenance/analyze",
         "/table/maintenance/check",
@@ -294,7 +296,7 @@ def alter(pma):
 
 def export(pma):
     pma.page("/database/export", db=DB)
-    text = pma.browser.go(
+    text = pma.go(
         "index.php?route=/export",
         {
             "db": DB,
@@ -328,22 +330,11 @@ def export(pma):
             "table_data[]": ["book", "shelf"],
         },
     )
-    equal((pma.browser.code, pma.browser.php.problems()), (200, ""))
-    pma.browser.says("CREATE TABLE IF NOT EXISTS `book`", "'Öne'", "PRIMARY KEY")
+    equal((pma.code, pma.problems()), (200, ""))
+    pma.says("CREATE TABLE IF NOT EXISTS `book`", "'Öne'", "PRIMARY KEY")
     pma.ask("/server/databases/create", new_db="again", db_collation="")
-    pma.ask(
-        "/import",
-        db="again",
-        table="",
-        is_js_confirmed="1",
-        pos="0",
-        goto="",
-        message_to_show="",
-        prev_sql_query="",
-        sql_delimiter=";",
-        sql_query=text,
-    )
-    pma.page("/sql", db="again", table="book", pos=0).says("Öne")
+    pma.run_script("again", text, is_js_confirmed="1")
+    pma.page("/sql", "Öne", db="again", table="book", pos=0)
 
 
 def server(pma):
@@ -366,7 +357,7 @@ def server(pma):
         "/server/sql",
     ):
         pma.page(route)
-    pma.page("/server/variables").says("tmp table size")
+    pma.page("/server/variables", "tmp table size")
 
 
 def drop(pma):
@@ -380,13 +371,12 @@ def drop(pma):
             sql_query=f"DROP TABLE `{table}`",
             is_js_confirmed="1",
         )
-    pma.page("/database/structure", db=DB).says("No tables found")
-    pma.browser.go("index.php?route=/logout", {"token": pma.token})
-    pma.browser.says("pma_username")
+    pma.page("/database/structure", "No tables found", db=DB)
+    pma.go("index.php?route=/logout", {"token": pma.token})
+    pma.says("pma_username")
 
 
 CHECKS = [login, databases, create, structure, browse, edit, alter, export, server, drop]
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as work, web.Php(sys.argv[1], work, CHECK_WORK=work) as php:
-        shared.run(CHECKS, Pma(php))
+    web.run(CHECKS, PhpMyAdmin)

@@ -4,10 +4,8 @@ import html.parser
 import http.cookiejar
 import os
 import re
-import socket
-import subprocess
 import sys
-import time
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,20 +14,29 @@ sys.path.insert(
     0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python")
 )
 
+import shared
+from service import Service
+
+# Tables as somebody enters them.
+BOOKS = """CREATE TABLE shelf (name VARCHAR(20) PRIMARY KEY) COMMENT='where books stand';
+    CREATE TABLE book (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, title VARCHAR(100) NOT NULL,
+        price DECIMAL(8,2) DEFAULT 1.50 COMMENT 'net', published DATETIME, kind ENUM('novel','atlas'), note TEXT,
+        shelf VARCHAR(20), cover BLOB, UNIQUE KEY title (title), KEY shelf (shelf, price),
+        CONSTRAINT stands FOREIGN KEY (shelf) REFERENCES shelf (name));
+    INSERT INTO shelf VALUES ('blue'), ('red');
+    INSERT INTO book (title, published, kind, shelf) VALUES ('Öne', '2026-02-03 04:05:06', 'atlas', 'blue'), ('Two', NULL, NULL, NULL)"""
 
 # The programs are older than PHP 8.2, and look for news of theirs on the network. What the server
 # refused counts whatever else its line says.
 IGNORED = re.compile(r"Deprecated|Undefined variable|WordPress\.org|wordpress\.org")
 
 
-class Php:
-    """PHP's own web server over a folder, as long as it is open."""
+class Php(Service):
+    """PHP's own web server over a folder."""
 
-    def __init__(self, folder, work, **environment):
+    def __init__(self, folder, work):
+        super().__init__()
         self.log = os.path.join(work, "php.log")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
         command = [
             "php",
             "-d",
@@ -49,30 +56,7 @@ class Php:
             "-t",
             folder,
         ]
-        self.process = subprocess.Popen(
-            command,
-            env={**os.environ, "CHECK_LOG": self.log, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(300):
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        self.close()
-        raise AssertionError("the server of PHP does not start")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
+        self.start(command, CHECK_LOG=self.log, CHECK_WORK=work)
 
     def problems(self):
         """What PHP and its program said since the last call, but for what no server can help."""
@@ -142,7 +126,7 @@ class Forms(html.parser.HTMLParser):
 
 
 class Browser:
-    """Keeps cookies and the page that it is on."""
+    """Keeps cookies and the page that it is on; each program has one that knows its errors."""
 
     def __init__(self, php):
         self.php = php
@@ -179,6 +163,31 @@ class Browser:
         fields.update(changed)
         return self.go(urllib.parse.urljoin(self.address, action), fields)
 
+    def error(self):
+        """What the page says of an error."""
+        return None
+
+    def problems(self):
+        """What was logged since the last call."""
+        return self.php.problems()
+
+    def fine(self):
+        """Fails unless the page is there, and neither the program nor PHP found an error."""
+        found = (self.code, self.error(), self.problems())
+        shared.equal(found, (200, None, ""), self.address)
+
+    def visit(self, place, *wanted):
+        """Opens a page, which must be fine and have these texts."""
+        self.go(place)
+        self.fine()
+        self.says(*wanted)
+
+    def submit(self, form, *wanted, **changed):
+        """Sends a form of the page; what answers must be fine and have these texts."""
+        self.send(form, **changed)
+        self.fine()
+        self.says(*wanted)
+
     def says(self, *wanted):
         """Fails unless the page has these texts."""
         for text in wanted:
@@ -208,3 +217,9 @@ def shown(text):
     reader = Text()
     reader.feed(text)
     return " ".join(reader.found.split())
+
+
+def run(checks, browser):
+    """Runs checks of a program under PHP, which stands in the folder that the command line names."""
+    with tempfile.TemporaryDirectory() as work, Php(sys.argv[1], work) as php:
+        shared.run(checks, browser(php))

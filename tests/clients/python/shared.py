@@ -76,6 +76,15 @@ def equal(found, expected, what=""):
         raise AssertionError(f"{what}{': ' if what else ''}{found!r:.300}, expected {expected!r:.300}")
 
 
+def refused(kinds, act):
+    """The error that `act` ends with, which is of these kinds."""
+    try:
+        act()
+    except kinds as error:
+        return error
+    raise AssertionError("it was not refused")
+
+
 def run(checks, driver):
     """Runs checks, prints a line for each, and ends the program: with 1 if one has failed."""
     failed = False

@@ -49,11 +49,7 @@ class SQLAlchemy:
 
 def number(act):
     """The number of the error that `act` ends with."""
-    try:
-        act()
-    except sa.exc.DBAPIError as error:
-        return error.orig.args[0]
-    raise AssertionError("it was not refused")
+    return shared.refused(sa.exc.DBAPIError, act).orig.args[0]
 
 
 def connect(driver):
