@@ -2,10 +2,10 @@
 //!
 //! Owns: the sums, and which of them must be what after the runs of a workload.
 //!
-//! But for inserts and deletes alone, the number of rows and the sum of their keys never change, nor
-//! the length of any text. A
+//! The number of rows and the sum of their keys never change, nor the length of any text. A
 //! workload that only reads leaves everything else as it was; one that updates `k` adds to its sum
-//! as much as it wrote rows; one that updates `c` leaves all other columns.
+//! as much as it wrote rows; one that updates `c` leaves all other columns. One that only inserts
+//! or only deletes leaves whole rows, however many.
 
 use std::fmt;
 
