@@ -162,15 +162,41 @@ pub(super) fn replaced(expr: Expr, meaning: &HashMap<Column, Expr>) -> Result<Ex
     Ok(changed.data)
 }
 
-/// An expression over a projection as one over its input.
+/// Expressions in one that was inlined at most: `v + v` over `v + v` over ... doubles at each level.
+const INLINED_MAX: usize = 16 << 10;
+
+/// An expression over a projection as one over its input; `None` if it would grow too large.
 pub(super) fn inlined(expr: Expr, projection: &Projection) -> Option<Expr> {
-    let meaning: HashMap<Column, Expr> = projection
-        .schema
-        .columns()
-        .into_iter()
-        .zip(projection.expr.iter().map(|expr| expr.clone().unalias()))
-        .collect();
-    replaced(expr, &meaning).ok()
+    let columns = projection.schema.columns();
+    let meaning: HashMap<&Column, &Expr> = columns.iter().zip(&projection.expr).collect();
+    let mut count = 0;
+    let mut add = |part: &Expr| {
+        count += match part {
+            Expr::Column(column) => meaning.get(column).map_or(1, |meant| size(meant)),
+            _ => 1,
+        };
+        match count <= INLINED_MAX {
+            true => Ok(TreeNodeRecursion::Continue),
+            false => Ok(TreeNodeRecursion::Stop),
+        }
+    };
+    expr.apply(&mut add).ok()?;
+    if count > INLINED_MAX {
+        return None;
+    }
+    let owned =
+        |(column, meant): (&&Column, &&Expr)| ((*column).clone(), (*meant).clone().unalias());
+    replaced(expr, &meaning.iter().map(owned).collect()).ok()
+}
+
+/// The number of expressions in one.
+fn size(expr: &Expr) -> usize {
+    let mut count = 0;
+    let _never_fails = expr.apply(|_| {
+        count += 1;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    count
 }
 
 /// The column of a table that a condition says the value of.
