@@ -38,7 +38,17 @@ const QUARTERS: [(&str, &str); 3] = [
 const MEMORY_LIMIT: Limit = Limit::mib(4096);
 /// The least budget beyond memory, in bytes.
 const LEAST_BUDGET: u64 = 4 << 20;
-const BATCH_SELECT: &str = include_str!("../../../drivers/batch_select.lua");
+/// Our scripts for sysbench.
+const DRIVERS: [(&str, &str); 2] = [
+    (
+        "batch_select.lua",
+        include_str!("../../../drivers/batch_select.lua"),
+    ),
+    (
+        "short_queries.lua",
+        include_str!("../../../drivers/short_queries.lua"),
+    ),
+];
 
 /// Numbers of rows and threads, and the seconds of a run.
 struct Sizes {
@@ -65,13 +75,14 @@ pub(crate) fn run(
     results: &mut Results,
 ) -> Result<(), BenchError> {
     let sizes = if args.full { FULL } else { QUICK };
-    let batch_select = settings.temp_dir.join("batch_select.lua");
-    fs::write(&batch_select, BATCH_SELECT)
-        .context(|| format!("writing {}", batch_select.display()))?;
+    for (name, text) in DRIVERS {
+        let driver = settings.temp_dir.join(name);
+        fs::write(&driver, text).context(|| format!("writing {}", driver.display()))?;
+    }
     let setup = Setup {
         rows: args.rows.unwrap_or(sizes.rows),
         seconds: args.seconds.unwrap_or(sizes.seconds),
-        batch_select,
+        drivers: settings.temp_dir.clone(),
     };
     let clients = if args.clients.is_empty() {
         sizes.clients

@@ -29,25 +29,33 @@ pub(super) enum Changes {
     Count,
 }
 
+/// Where the events of a workload are written.
+#[derive(Clone, Copy, Debug)]
+enum Script {
+    /// In a script that sysbench comes with.
+    Stock(&'static str),
+    /// In one of this crate.
+    Own(&'static str),
+}
+
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) name: &'static str,
-    /// A script of sysbench; none for the one that this crate has.
-    script: Option<&'static str>,
+    script: Script,
     options: &'static [&'static str],
     pub(super) changes: Changes,
 }
 
-pub(super) const WORKLOADS: [Workload; 12] = [
+pub(super) const WORKLOADS: [Workload; 13] = [
     Workload {
         name: "point select",
-        script: Some("oltp_point_select"),
+        script: Script::Stock("oltp_point_select"),
         options: &[],
         changes: Changes::Nothing,
     },
     Workload {
         name: "range select",
-        script: Some("oltp_read_only"),
+        script: Script::Stock("oltp_read_only"),
         // 100 rows by primary key, and nothing else.
         options: &[
             "--skip-trx=on",
@@ -60,62 +68,68 @@ pub(super) const WORKLOADS: [Workload; 12] = [
     },
     Workload {
         name: "OLTP read-only",
-        script: Some("oltp_read_only"),
+        script: Script::Stock("oltp_read_only"),
         options: &[],
         changes: Changes::Nothing,
     },
     Workload {
         name: "update key",
-        script: Some("oltp_update_index"),
+        script: Script::Stock("oltp_update_index"),
         options: &[],
         changes: Changes::Key,
     },
     Workload {
         name: "update non-key",
-        script: Some("oltp_update_non_index"),
+        script: Script::Stock("oltp_update_non_index"),
         options: &[],
         changes: Changes::Text,
     },
     Workload {
         name: "OLTP read-write",
-        script: Some("oltp_read_write"),
+        script: Script::Stock("oltp_read_write"),
         options: &[],
         changes: Changes::Rows,
     },
     Workload {
         name: "random points",
-        script: Some("select_random_points"),
+        script: Script::Stock("select_random_points"),
         options: &[],
         changes: Changes::Nothing,
     },
     Workload {
         name: "random ranges",
-        script: Some("select_random_ranges"),
+        script: Script::Stock("select_random_ranges"),
         options: &[],
         changes: Changes::Nothing,
     },
     Workload {
         name: "OLTP write-only",
-        script: Some("oltp_write_only"),
+        script: Script::Stock("oltp_write_only"),
         options: &[],
         changes: Changes::Rows,
     },
     Workload {
         name: "batch select",
-        script: None,
+        script: Script::Own("batch_select.lua"),
         options: &["--batch-size=20000"],
+        changes: Changes::Nothing,
+    },
+    Workload {
+        name: "short queries",
+        script: Script::Own("short_queries.lua"),
+        options: &[],
         changes: Changes::Nothing,
     },
     // Behind them the table has another number of rows.
     Workload {
         name: "insert",
-        script: Some("oltp_insert"),
+        script: Script::Stock("oltp_insert"),
         options: &[],
         changes: Changes::Count,
     },
     Workload {
         name: "delete",
-        script: Some("oltp_delete"),
+        script: Script::Stock("oltp_delete"),
         options: &[],
         changes: Changes::Count,
     },
@@ -126,7 +140,8 @@ pub(super) struct Setup {
     pub(super) rows: u64,
     /// Of a run.
     pub(super) seconds: u64,
-    pub(super) batch_select: PathBuf,
+    /// The directory of our scripts.
+    pub(super) drivers: PathBuf,
 }
 
 /// A workload with so many threads.
@@ -171,9 +186,12 @@ impl Load for Cell<'_> {
         run: usize,
         known: &mut Known,
     ) -> Result<Rate, String> {
-        let batch_select = self.setup.batch_select.display().to_string();
+        let script = match self.workload.script {
+            Script::Stock(name) => name.to_owned(),
+            Script::Own(name) => self.setup.drivers.join(name).display().to_string(),
+        };
         let sysbench = Sysbench {
-            script: self.workload.script.unwrap_or(&batch_select),
+            script: &script,
             options: self.workload.options,
             socket: &server.socket,
             rows: self.setup.rows,

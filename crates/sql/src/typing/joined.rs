@@ -162,7 +162,7 @@ pub(super) fn replaced(expr: Expr, meaning: &HashMap<Column, Expr>) -> Result<Ex
     Ok(changed.data)
 }
 
-/// Expressions in one that was inlined at most: `v + v` over `v + v` over ... doubles at each level.
+/// Expressions in one that was inlined at most: `v + v` over `v + v` doubles at each level.
 const INLINED_MAX: usize = 16 << 10;
 
 /// An expression over a projection as one over its input; `None` if it would grow too large.
