@@ -11,7 +11,7 @@ use mayfly_testkit::Random;
 use crate::engine::{check_nothing_left, open, read, rows, run};
 
 const SEED: u64 = 20_261_123;
-const ROUNDS: u64 = 9;
+const ROUNDS: u64 = 10;
 const STEPS: u64 = 80;
 /// Queries of a round: each comes often enough for its plan to be kept.
 const AT_ONCE: usize = 7;
@@ -24,7 +24,7 @@ const TABLES: [&str; 3] = [
 
 /// Queries; rows that their order leaves open are sorted here. Each time there is another number in
 /// the place of `#`, and another text in that of `~`.
-const QUERIES: [&str; 63] = [
+const QUERIES: [&str; 70] = [
     "SELECT * FROM (SELECT id, s, (SELECT v FROM b WHERE b.id = a.b_id) AS v FROM a \
      WHERE id IN (1, 3, 5, 7)) q ORDER BY s, id",
     "SELECT id, (SELECT n + a.id FROM b WHERE b.id = a.b_id) FROM a",
@@ -93,6 +93,14 @@ const QUERIES: [&str; 63] = [
     "SELECT id FROM a WHERE CASE WHEN id = # THEN s = ~ ELSE d > # END",
     "SELECT id FROM a WHERE s LIKE ~ AND id <> # AND s NOT IN (~, ~)",
     "SELECT id FROM a WHERE (id = # AND b_id = #) OR (id = # AND s = ~)",
+    "SELECT a.id FROM a LEFT JOIN b ON b.id = a.b_id WHERE IFNULL(b.n, 0) = # OR b.n = #",
+    "SELECT * FROM (SELECT a.id, COALESCE(b.n, 2) AS n FROM a LEFT JOIN b ON b.id = a.b_id) q \
+     WHERE n = # OR id = #",
+    "SELECT * FROM (SELECT id, 3 AS n FROM a UNION ALL SELECT id, n FROM b) q WHERE n = #",
+    "SELECT id, (SELECT COUNT(*) FROM b WHERE b.n = a.id HAVING COUNT(*) = #) AS c FROM a",
+    "SELECT id FROM a WHERE (SELECT COUNT(*) FROM b WHERE b.n = a.id AND b.id > #) = #",
+    "SELECT * FROM (SELECT id, CASE WHEN s = 'x' THEN 1 ELSE b_id END AS n FROM a) q WHERE n = #",
+    "SELECT a.id FROM a LEFT JOIN b ON b.id = a.b_id WHERE b.n <=> # OR b.n + 1 > #",
     "SELECT id FROM a WHERE id <=> # OR NOT (b_id > #) OR d * # < #",
     "SELECT l.id FROM a l JOIN a r ON l.id = r.b_id AND r.id = # WHERE l.id = # OR l.s = ~",
 ];
@@ -230,7 +238,13 @@ async fn a_kept_plan_gives_what_a_new_one_gives() {
                 let row = counts[session].iter().find(|row| row[0] == name).unwrap();
                 row[1].parse::<u64>().unwrap()
             };
+            // A plan for these constants is none where they leave no row, and one for any groups or
+            // sorts what there is.
+            let is_like_new = asked().all(|query| !query.contains(['#', '~']));
             for name in ["Com_select", "Rows_sent", "Created_tmp_tables"] {
+                if name == "Created_tmp_tables" && !is_like_new {
+                    continue;
+                }
                 // The other one has looked at a variable before each query.
                 let looked = match name {
                     "Created_tmp_tables" => 0,

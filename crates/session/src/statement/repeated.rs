@@ -420,24 +420,29 @@ impl Job {
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
         }
+        let mut slotted = None;
+        if worth == Worth::AnyConstants {
+            slotted = Box::pin(self.slotted(&bindings)).await;
+            if slotted.is_none() {
+                connection.local().repeated.depends(&asked.shape);
+            }
+        }
+        if slotted.is_none() {
+            let query = self.limited(query.clone());
+            let planned = self.planned(query, &bindings).await.ok()?;
+            slotted = Some(Slotted {
+                plan: self.few_rows_optimized(planned.plan).await?,
+                labels: planned.labels,
+                origins: planned.origins,
+                constants: KeptConstants::fixed(&asked.constants),
+            });
+        }
         let Slotted {
             plan,
             labels,
             origins,
             constants,
-        } = match worth {
-            Worth::AnyConstants => Box::pin(self.slotted(&bindings)).await?,
-            Worth::TheseConstants => {
-                let query = self.limited(query.clone());
-                let planned = self.planned(query, &bindings).await.ok()?;
-                Slotted {
-                    plan: self.few_rows_optimized(planned.plan).await?,
-                    labels: planned.labels,
-                    origins: planned.origins,
-                    constants: KeptConstants::fixed(&asked.constants),
-                }
-            }
-        };
+        } = slotted?;
         let plan = self.few_rows_operators(plan).await?;
         let plan = ShortPlan::of(&plan).ok()??;
         Some(KeptPlan {

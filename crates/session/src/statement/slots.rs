@@ -8,7 +8,8 @@
 //! at their values, since they are others; not at their order, since they rise in one query and
 //! fall in the other. A rule that folds one, drops it or makes another value of it leaves a
 //! difference, and each text has a plan of its own then, or a slot that is nowhere in the plan,
-//! which becomes a part of it. So does one whose value tells MySQL how to compare it.
+//! which becomes a part of it. So does one whose value tells MySQL how to compare it, and one that
+//! a rule could compare with what it knows without a row.
 //!
 //! **Never** takes a constant that its place in the plan cannot hold exactly: the statement goes
 //! the long way.
@@ -22,7 +23,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::slots::slot;
@@ -166,16 +167,15 @@ impl Job {
         let planned = planned.await.ok()?;
         let schema = Arc::clone(planned.plan.schema());
         let columns = self.described(schema.as_arrow(), &planned.labels, &planned.origins);
-        let plan = self.few_rows_optimized(planned.plan).await?;
         let mut placing = Placing {
             slots,
             stand_ins,
             values: Vec::new(),
             refused: BTreeSet::new(),
         };
+        placing.outermost(&planned.plan).ok()?;
+        let plan = self.few_rows_optimized(planned.plan).await?;
         let plan = plan.transform_down_with_subqueries(|node| {
-            let schema = below(&node);
-            node.apply_expressions(|expr| placing.look(expr, &schema))?;
             node.map_expressions(|expr| expr.transform_up(|expr| placing.place(expr)))
         });
         let plan = plan.ok()?.data;
@@ -250,25 +250,107 @@ impl Placing<'_> {
         Ok(Transformed::yes(slot(place, Arc::new(field))))
     }
 
-    /// Refuses slots beside moments and years: there `24` is a year, `20240131` a day, and `5` is
-    /// a number, by which MySQL chooses how it compares.
+    /// Refuses slots of a plan before its rules, whose outermost list may be anything.
+    fn outermost(&mut self, plan: &LogicalPlan) -> Result<()> {
+        match plan {
+            LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::Union(_) => {
+                let mut inputs = plan.inputs().into_iter();
+                inputs.try_for_each(|input| self.outermost(input))
+            }
+            LogicalPlan::Projection(projection) => {
+                projection
+                    .expr
+                    .iter()
+                    .try_for_each(|item| self.subqueries(item))?;
+                self.inside(&projection.input)
+            }
+            other => self.inside(other),
+        }
+    }
+
+    /// Refuses slots of a plan whose columns conditions may see. A rule may move a comparison to
+    /// where a column comes from, and there know its value: that of a constant, that of CASE or
+    /// IFNULL for the row that an outer join adds, the COUNT of no rows.
+    fn inside(&mut self, plan: &LogicalPlan) -> Result<()> {
+        let schema = below(plan);
+        let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+        plan.apply_expressions(|expr| {
+            self.subqueries(expr)?;
+            match is_condition {
+                true => self.look(expr, &schema)?,
+                false if is_open(expr) => TreeNodeRecursion::Continue,
+                false => self.refuse_all(),
+            };
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let mut inputs = plan.inputs().into_iter();
+        inputs.try_for_each(|input| self.inside(input))
+    }
+
+    /// The same of the subqueries of an expression.
+    fn subqueries(&mut self, expr: &Expr) -> Result<()> {
+        expr.apply(|part| {
+            let (plan, is_asked_for) = match part {
+                Expr::Exists(exists) => (&exists.subquery.subquery, false),
+                Expr::InSubquery(of) => (&of.subquery.subquery, true),
+                Expr::SetComparison(of) => (&of.subquery.subquery, true),
+                Expr::ScalarSubquery(of) => (&of.subquery, true),
+                _ => return Ok(TreeNodeRecursion::Continue),
+            };
+            if plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))? {
+                self.refuse_within(plan)?;
+            }
+            match plan.as_ref() {
+                LogicalPlan::Projection(list) if !is_asked_for => self.inside(&list.input)?,
+                plan => self.inside(plan)?,
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(())
+    }
+
+    /// Refuses the slots of a plan.
+    fn refuse_within(&mut self, plan: &LogicalPlan) -> Result<()> {
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|part| {
+                    let found = constant(part).and_then(|value| self.slot_of(value));
+                    self.refused.extend(found);
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(())
+    }
+
+    fn refuse_all(&mut self) -> TreeNodeRecursion {
+        self.refused.extend(0..self.slots.len());
+        TreeNodeRecursion::Continue
+    }
+
+    /// Refuses slots beside what may have a value without a row, and those beside moments and
+    /// years: there `24` is a year, `20240131` a day, and `5` a number, by which MySQL chooses how
+    /// it compares.
     fn look(&mut self, expr: &Expr, schema: &DFSchema) -> Result<TreeNodeRecursion> {
         expr.apply(|parent| {
             let (mut found, mut others) = (Vec::new(), Vec::new());
             parent.apply_children(|child| {
-                match constant(child).and_then(|value| self.slot_of(value)) {
-                    Some(slot) => found.push(slot),
+                match constant(child).map(|value| self.slot_of(value)) {
+                    Some(slot) => found.extend(slot),
                     None => others.push(child),
                 }
                 Ok(TreeNodeRecursion::Continue)
             })?;
             if !found.is_empty() {
                 let beside = others.iter().map(|other| Beside::of(other, schema));
-                let beside = beside.max().unwrap_or(Beside::Anything);
+                let beside = beside.max().unwrap_or(Beside::Unknown);
                 found.retain(|slot| match beside {
                     Beside::Anything => false,
                     Beside::Moment => !matches!(self.slots[*slot].kind, Kind::Day | Kind::Moment),
-                    Beside::Year => true,
+                    Beside::Unknown => true,
                 });
                 self.refused.extend(found);
             }
@@ -288,27 +370,89 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
     }
 }
 
+/// Functions that are NULL where an argument is, whatever the others are.
+const STRICT: [&str; 22] = [
+    "abs",
+    "ascii",
+    "ceil",
+    "ceiling",
+    "char_length",
+    "crc32",
+    "date",
+    "day",
+    "dayofmonth",
+    "floor",
+    "hour",
+    "lcase",
+    "length",
+    "lower",
+    "minute",
+    "month",
+    "reverse",
+    "second",
+    "sqrt",
+    "ucase",
+    "upper",
+    "year",
+];
+
+/// Whether a column that an expression makes has a value that depends on its row, and is NULL where
+/// one of its columns is.
+fn is_open(expr: &Expr) -> bool {
+    let is_strict = !expr.exists(|part| Ok(!is_strict(part))).unwrap_or(true);
+    let is_of_rows = |part: &Expr| {
+        matches!(
+            part,
+            Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::AggregateFunction(_)
+        )
+    };
+    is_strict && expr.exists(|part| Ok(is_of_rows(part))).unwrap_or(false)
+}
+
+/// Whether an expression is NULL where one of those that it consists of is.
+fn is_strict(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::Literal(..)
+        | Expr::Cast(_)
+        | Expr::TryCast(_)
+        | Expr::Negative(_)
+        | Expr::Alias(_)
+        | Expr::AggregateFunction(_) => true,
+        Expr::BinaryExpr(binary) => matches!(
+            binary.op,
+            Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide
+        ),
+        Expr::ScalarFunction(function) => STRICT.contains(&function.name()),
+        _ => false,
+    }
+}
+
 /// What a constant is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Beside {
     Anything,
     /// Something of a day or a moment.
     Moment,
-    /// Something of a YEAR, or of a type that is not known.
-    Year,
+    /// Something of a YEAR or of a type that is not known, or a value that depends on no row.
+    Unknown,
 }
 
 impl Beside {
     fn of(expr: &Expr, schema: &DFSchema) -> Beside {
+        if !is_open(expr) {
+            return Beside::Unknown;
+        }
         let mut all = Beside::Anything;
         let _never_fails = expr.apply(|part| {
             let own = match part.to_field(schema) {
                 Ok((_, field)) if ColumnType::from_arrow(&field) == ColumnType::Year => {
-                    Beside::Year
+                    Beside::Unknown
                 }
                 Ok((_, field)) if field.data_type().is_temporal() => Beside::Moment,
                 Ok(_) => Beside::Anything,
-                Err(_) => Beside::Year,
+                Err(_) => Beside::Unknown,
             };
             all = all.max(own);
             Ok(TreeNodeRecursion::Continue)
