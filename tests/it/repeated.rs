@@ -260,7 +260,8 @@ async fn a_kept_plan_gives_what_a_new_one_gives() {
         drop(writer);
         check_nothing_left(&engine, "kept plans").await;
     }
-    assert!(reused > ROUNDS * STEPS / 6, "{reused} plans were reused");
+    // Queries with other constants keep a plan where their constants cannot meet.
+    assert!(reused > ROUNDS * STEPS / 8, "{reused} plans were reused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

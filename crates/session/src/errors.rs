@@ -149,6 +149,11 @@ pub(crate) fn may_pass(error: &MySqlError) -> bool {
         || is_many_long_plans(error)
 }
 
+/// The error of MySQL that one of the system carries.
+pub(crate) fn carried(error: &std::io::Error) -> Option<&MySqlError> {
+    error.get_ref()?.downcast_ref()
+}
+
 /// What the system says of an error, without its number.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use mayfly_sql::parse::is_on_prepared;
-use mayfly_sql::spelling;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 
@@ -84,8 +83,7 @@ impl Session {
         }
         guard.0 = None;
         ended.map_err(|error| {
-            let error = running.interrupted().unwrap_or(error);
-            let error = spelling::as_written(error, &running.text);
+            let error = running.shown_error(error);
             running.fail(&error);
             error
         })

@@ -188,9 +188,8 @@ fn about(mut error: MySqlError, path: &str) -> MySqlError {
 
 /// The same for one that holds it.
 fn told_about(error: io::Error, path: &str) -> io::Error {
-    let told: Option<&MySqlError> = error.get_ref().and_then(|inner| inner.downcast_ref());
-    match told.cloned() {
-        Some(told) => io::Error::other(about(told, path)),
+    match errors::carried(&error).cloned() {
+        Some(carried) => io::Error::other(about(carried, path)),
         None => error,
     }
 }
@@ -326,8 +325,7 @@ mod tests {
             let opened = parent_below(path, &directory)
                 .and_then(|(parent, name)| beneath(&parent, name, OFlags::RDONLY));
             let error = opened.expect_err("it is a link");
-            let told = error.get_ref().and_then(|inner| inner.downcast_ref());
-            let told: &MySqlError = told.expect("a MySQL error");
+            let told = errors::carried(&error).expect("a MySQL error");
             assert_eq!(told.code, 1290);
         };
         // What was resolved is a link when it is opened: the file, or a directory above it.
@@ -351,11 +349,7 @@ mod tests {
         fs::create_dir_all(inside.join("deep/down")).expect("a directory");
         fs::create_dir_all(outside.join("down")).expect("a directory");
         let access = FileAccess::Under(inside.clone());
-        let told = |error: io::Error| {
-            let told = error.get_ref().and_then(|inner| inner.downcast_ref());
-            let told: &MySqlError = told.expect("a MySQL error");
-            told.code
-        };
+        let told = |error: io::Error| errors::carried(&error).expect("a MySQL error").code;
         let file = inside.join("deep/down/a.csv");
         let path = file.display().to_string();
         fs::write(outside.join("down/a.csv"), "secret\n").expect("a file");

@@ -87,9 +87,8 @@ pub(crate) fn cannot_write(path: &str, error: &io::Error) -> MySqlError {
 }
 
 fn failed(code: ErrorCode, path: &str, error: &io::Error) -> MySqlError {
-    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
-    if let Some(told) = told {
-        return MySqlError::clone(told);
+    if let Some(carried) = errors::carried(error) {
+        return carried.clone();
     }
     let number = error.raw_os_error().unwrap_or(0);
     MySqlError::new(code, &[&path, &number, &errors::reason(error)])

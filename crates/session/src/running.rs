@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::Report;
 use mayfly_space::{Account, Counters};
+use mayfly_sql::spelling;
 use mayfly_table::rows::StopFlag;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::Handle;
@@ -459,6 +460,13 @@ impl Running {
         } else {
             self.made_room.get().cloned()
         }
+    }
+
+    /// The error that a client gets for one of the statement: that of who stopped it comes first,
+    /// and names are spelled as its text spells them.
+    pub(crate) fn shown_error(&self, error: MySqlError) -> MySqlError {
+        let error = self.interrupted().unwrap_or(error);
+        spelling::as_written(error, &self.text)
     }
 
     /// Says that the tables that it dropped are being freed: it is over when they are.

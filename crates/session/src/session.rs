@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mayfly_space::Account;
-use mayfly_sql::spelling;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use crate::client_files::{ClientFiles, FileRequests};
@@ -149,10 +148,7 @@ impl Session {
         let ended = self.run_on_workers(&running, look).await;
         guard.0 = None;
         running.finish();
-        ended.map_err(|error| {
-            let error = running.interrupted().unwrap_or(error);
-            spelling::as_written(error, &running.text)
-        })
+        ended.map_err(|error| running.shown_error(error))
     }
 
     /// Keeps the rows of a statement in the temp space, for whoever reads them piece by piece while

@@ -96,9 +96,7 @@ impl Spool {
             row: 0,
         })
     }
-}
 
-impl Spool {
     /// The whole file, to be read more than once.
     ///
     /// # Errors

@@ -88,13 +88,13 @@ impl StandardInput {
                     return Err(failed(&io::Error::other("what has come of it is lost")));
                 }
             };
-            match (came, std::mem::replace(&mut *state, State::Lost)) {
-                (Ok(true), coming) => *state = coming,
-                (Ok(false), State::Coming(_, spool)) => {
-                    *state = State::Kept(Arc::new(spool.keep()?));
-                }
-                (Ok(false), _) => {}
-                (Err(error), _) => return Err(error),
+            if matches!(came, Ok(true)) {
+                continue;
+            }
+            let ended = std::mem::replace(&mut *state, State::Lost);
+            came?;
+            if let State::Coming(_, spool) = ended {
+                *state = State::Kept(Arc::new(spool.keep()?));
             }
         }
     }

@@ -87,26 +87,9 @@ impl Job {
 
     async fn check(&self, statement: Statement) -> Result<(), MySqlError> {
         match &statement {
-            Statement::Update(update) => {
-                let mut apart = update.clone();
-                let found = self.mentions(&mut apart.choice.from, "UPDATE")?;
-                let assignments = self.owned(&apart).await?;
-                self.assigned(&found, &assignments)?;
+            // Who explains one of these looks at its names first.
+            Statement::Update(_) | Statement::Delete(_) | Statement::Insert(_) => {
                 self.try_plan(statement).await
-            }
-            Statement::Delete(delete) => {
-                let found = self.mentions(&mut delete.choice.from.clone(), "DELETE")?;
-                self.deleted(&found, &delete.targets)?;
-                self.try_plan(statement).await
-            }
-            Statement::Insert(insert) => {
-                Box::pin(self.check_insert(insert)).await?;
-                match &insert.source {
-                    InsertSource::Query(query) => {
-                        self.try_plan(Statement::Query(query.clone())).await
-                    }
-                    InsertSource::Values(_) => Ok(()),
-                }
             }
             Statement::CreateTable(create) => match (&create.query, &create.like) {
                 (Some(query), _) => self.try_plan(Statement::Query(query.clone())).await,

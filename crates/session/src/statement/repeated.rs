@@ -35,6 +35,7 @@ use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
 use mayfly_sql::template::Template;
 use mayfly_table::Table;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::Job;
 use super::few_rows::{run_short, unless_warned_elsewhere};
@@ -64,10 +65,11 @@ const SIZE_MAX: Size = Size {
     rows: 4096,
     bytes_read: 2 << 20,
 };
-/// A plan that takes longer is given up: others wait for this thread.
+/// A plan that computes for longer is given up: others wait for this thread. On a busy machine any
+/// run may be interrupted for longer, so that only the time of the thread counts.
 const LONG: Duration = Duration::from_millis(5);
-/// So often in a row. On a busy machine any run may be interrupted for longer, and a plan that is
-/// given up comes back only after twice as many runs as the time before.
+/// So often in a row: a plan that is given up comes back only after twice as many runs as the time
+/// before.
 const LONG_RUNS_MAX: u32 = 4;
 
 /// The plans of a connection.
@@ -261,9 +263,11 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
         .iter()
         .map(|table| table.account().counters())
         .collect();
+    let began = thread_time();
     let run = catch_unwind(AssertUnwindSafe(|| kept.run(values, connection)));
     let ran = run.ok().flatten();
-    if kept.is_too_long(ran.as_ref().map(|_| started.elapsed())) {
+    let took = ran.as_ref().map(|_| thread_time().saturating_sub(began));
+    if kept.is_too_long(took) {
         connection.give_up_plan(&asked.shape, &kept);
     }
     // Where its rows are no longer few, or it fails, the long way finds out, and says why.
@@ -295,6 +299,13 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
     });
     connection.ended_at_once(&told, row_count, None);
     Some(Outcome::known(kept.columns.clone(), ran.rows))
+}
+
+/// What this thread has computed so far.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// A plan, the values of its slots and its tables.

@@ -16,7 +16,7 @@
 //!
 //! **Cost**: two plans, some milliseconds, once for a shape.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
@@ -173,6 +173,9 @@ impl Job {
             values: Vec::new(),
             refused: BTreeSet::new(),
         };
+        if constants_may_meet(&planned.plan).ok()? {
+            return None;
+        }
         placing.outermost(&planned.plan).ok()?;
         let plan = self.few_rows_optimized(planned.plan).await?;
         let plan = plan.transform_down_with_subqueries(|node| {
@@ -368,6 +371,61 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
         Expr::Alias(alias) => constant(&alias.expr),
         _ => None,
     }
+}
+
+/// Whether two constants of a plan's conditions may be compared with the same value. A rule keeps the
+/// narrower one then, or none, by values that no stand-in shows: `a > 20 AND a > ?`, or `a = ?` and
+/// `b <> ?` where a join makes `a` and `b` equal. Over one table without groups each column may be
+/// compared with a constant once; anywhere else there may be one comparison in all.
+fn constants_may_meet(plan: &LogicalPlan) -> Result<bool> {
+    let (mut scans, mut is_plain, mut count) = (0, true, 0);
+    let mut columns = HashSet::new();
+    let mut is_twice = false;
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::TableScan(_) => scans += 1,
+            LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {}
+            LogicalPlan::Projection(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {}
+            _ => is_plain = false,
+        }
+        if !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|parent| {
+                let (mut has_constant, mut of) = (false, Vec::new());
+                parent.apply_children(|child| {
+                    has_constant |= !child.exists(|part| Ok(is_of_a_row(part)))?;
+                    of.extend(child.column_refs().into_iter().cloned());
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
+                if has_constant && !matches!(parent, Expr::Cast(_) | Expr::TryCast(_)) {
+                    count += 1;
+                    of.sort_unstable();
+                    of.dedup();
+                    is_twice |= of.into_iter().any(|column| !columns.insert(column.name));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(match is_plain && scans == 1 {
+        true => is_twice,
+        false => count > 1,
+    })
+}
+
+/// Whether an expression has a value of its own for each row.
+fn is_of_a_row(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Column(_)
+            | Expr::OuterReferenceColumn(..)
+            | Expr::ScalarSubquery(_)
+            | Expr::Exists(_)
+            | Expr::InSubquery(_)
+            | Expr::SetComparison(_)
+    )
 }
 
 /// Functions that are NULL where an argument is, whatever the others are.

@@ -93,8 +93,7 @@ impl Writer<'_> {
             members.add("access_type", "ALL");
         }
         let queries = result.ids.iter().map(|id| {
-            let block = selects.blocks.iter().find(|block| block.id == *id);
-            let mut query = dependence(block.is_some_and(|block| block.is_dependent));
+            let mut query = self.dependence(*id);
             query.add("query_block", self.select(*id));
             Json::from(query)
         });
@@ -255,11 +254,8 @@ impl Writer<'_> {
             true => Object::of("sharing_temporary_table_with", Object::of("select_id", id)),
             false => {
                 self.shown.push(id);
-                let blocks = &self.blocks.selects.blocks;
-                let block = blocks.iter().find(|block| block.id == id);
-                let is_dependent = block.is_some_and(|block| block.is_dependent);
                 let mut members = Object::of("using_temporary_table", true);
-                members.extend(dependence(is_dependent));
+                members.extend(self.dependence(id));
                 self.open.push(id);
                 members.add("query_block", self.query(id));
                 self.open.pop();
@@ -280,9 +276,7 @@ impl Writer<'_> {
         let of_clause = |subquery: &&Subquery| subquery.clause == clause;
         let ids = block.subqueries.iter().filter(of_clause);
         let subqueries = ids.map(|subquery| {
-            let blocks = &self.blocks.selects.blocks;
-            let inner = blocks.iter().find(|block| block.id == subquery.id);
-            let mut written = dependence(inner.is_some_and(|block| block.is_dependent));
+            let mut written = self.dependence(subquery.id);
             written.add("query_block", self.query(subquery.id));
             Json::from(written)
         });
@@ -290,6 +284,17 @@ impl Writer<'_> {
         if !subqueries.is_empty() {
             members.add(name, subqueries);
         }
+    }
+
+    /// Whether a SELECT reads rows of the one around it, and so has an answer for each of them.
+    fn dependence(&self, id: usize) -> Object {
+        let blocks = &self.blocks.selects.blocks;
+        let is_dependent = blocks
+            .iter()
+            .any(|block| block.id == id && block.is_dependent);
+        let mut members = Object::of("dependent", is_dependent);
+        members.add("cacheable", !is_dependent);
+        members
     }
 }
 
@@ -300,13 +305,6 @@ fn result_name(result: &SetResult) -> &'static str {
         SetOperator::Intersect => "intersect_result",
         SetOperator::Union => "union_result",
     }
-}
-
-/// Whether a query reads rows of the one around it, and so has an answer for each of them.
-fn dependence(is_dependent: bool) -> Object {
-    let mut members = Object::of("dependent", is_dependent);
-    members.add("cacheable", !is_dependent);
-    members
 }
 
 /// An operation around what it works on.

@@ -18,10 +18,9 @@ use datafusion::object_store::path::Path;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
-use mayfly_exec::Access;
 use mayfly_exec::{
-    Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain, TableScan,
-    Why, first_file, temp_tables_of,
+    Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain,
+    TableScan, Why, first_file, temp_tables_of,
 };
 use mayfly_sql::file_name;
 use mayfly_sql::inner_name::shown;
@@ -182,10 +181,10 @@ pub(super) struct KeyUse {
 }
 
 impl KeyUse {
-    pub(super) fn of(found: &Found, asked: Option<&[String]>) -> KeyUse {
+    fn of(found: &Found, asked: Option<&[String]>) -> KeyUse {
         let columns = found.table.columns();
         let parts = found.key().parts.iter().take(found.parts);
-        let bytes = parts.map(|part| {
+        let bytes = parts.clone().map(|part| {
             let column = &columns[part.column];
             let length = match column.column_type {
                 ColumnType::VarChar { .. } | ColumnType::VarBinary { .. } => 2,
@@ -194,7 +193,6 @@ impl KeyUse {
             };
             key_bytes(&column.column_type, part.prefix) + length + u64::from(column.is_nullable)
         });
-        let parts = found.key().parts.iter().take(found.parts);
         let parts = parts.map(|part| columns[part.column].name.clone());
         let is_of_values = !matches!(found.access, Access::Range | Access::Index);
         let reference = match asked {
