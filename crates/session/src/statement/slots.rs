@@ -375,8 +375,8 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
 
 /// Whether two constants of a plan's conditions may be compared with the same value. A rule keeps
 /// the narrower one then, or none, by values that no stand-in shows: `a > 20 AND a > ?`, or `a = ?`
-/// and `b <> ?` where a join makes `a` and `b` equal. Over one table without groups each column may be
-/// compared with a constant once; anywhere else there may be one comparison in all.
+/// and `b <> ?` where a join makes `a` and `b` equal. Over one table without groups each column may
+/// be compared with a constant once; anywhere else there may be one comparison in all.
 fn constants_may_meet(plan: &LogicalPlan) -> Result<bool> {
     let (mut scans, mut is_plain, mut count) = (0, true, 0);
     let mut columns = HashSet::new();
