@@ -8,7 +8,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};

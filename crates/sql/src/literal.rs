@@ -25,7 +25,7 @@ use crate::functions::convert::nearest_double;
 const DIGITS_MAX: usize = 38;
 
 /// A number or a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Literal<'a> {
     /// The digits of a number, or what stands between the quotes of a text.
     pub spelled: Cow<'a, str>,

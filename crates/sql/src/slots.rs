@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::from_list::constraint;
+use crate::functions::calendar::days_in_month;
 use crate::literal::Literal;
 use crate::walk;
 
@@ -116,19 +117,12 @@ fn is_like(text: &str, example: &[u8]) -> bool {
 
 /// Whether a text is a day that MySQL takes as it stands, of a year that every type has.
 fn is_day(text: &str) -> bool {
-    let number = |range: Range<usize>| text.get(range).and_then(|part| part.parse::<u32>().ok());
+    let number = |range: Range<usize>| text.get(range).and_then(|part| part.parse::<i64>().ok());
     let (Some(year), Some(month), Some(day)) = (number(0..4), number(5..7), number(8..10)) else {
         return false;
     };
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1000..=9999).contains(&year) && (1..=days).contains(&day)
+    let is_month = (1..=12).contains(&month);
+    (1000..=9999).contains(&year) && is_month && (1..=days_in_month(year, month)).contains(&day)
 }
 
 fn is_moment(text: &str) -> bool {

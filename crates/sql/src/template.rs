@@ -105,11 +105,13 @@ impl<'a> Template<'a> {
 /// adds who asks: `SELECT 1 /* trace: 7 */`. A comment inside of it stays: it belongs to labels.
 pub fn bare(text: &str) -> &str {
     let mut bare = text.trim_ascii();
-    while let Some((comment, behind)) = bare.split_once("*/") {
-        match comment.strip_prefix("/*") {
-            Some(inside) if is_passed_over(inside) => bare = behind.trim_ascii_start(),
-            _ => break,
+    while let Some((inside, behind)) =
+        { bare.strip_prefix("/*") }.and_then(|bare| bare.split_once("*/"))
+    {
+        if !is_passed_over(inside) {
+            break;
         }
+        bare = behind.trim_ascii_start();
     }
     while let Some((before, inside)) =
         { bare.strip_suffix("*/") }.and_then(|bare| bare.rsplit_once("/*"))
