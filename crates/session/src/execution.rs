@@ -19,7 +19,7 @@ use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, Running};
 use crate::session::Session;
 use crate::shortage;
-use crate::statement::{self, Attempt};
+use crate::statement::{self, Apart, Attempt};
 
 /// How long a statement waits for its turn to change a table before it becomes a task that can be
 /// seen and killed: longer than others of its kind take.
@@ -94,7 +94,12 @@ impl Session {
         if self.connection.explains.load(Ordering::Relaxed) {
             return AtOnce::Unknown;
         }
-        let mut attempt = statement::run_known(&self.connection, statement, None);
+        let apart = Apart::of_short(statement);
+        let run_known = |held| match &apart {
+            Some(apart) => statement::run_known(&self.connection, statement, apart, held),
+            None => Attempt::Unknown,
+        };
+        let mut attempt = run_known(None);
         let mut waited = Duration::ZERO;
         let mut tries = 0;
         loop {
@@ -126,13 +131,14 @@ impl Session {
                 }
                 _ => break,
             };
-            attempt = statement::run_known(&self.connection, statement, again);
+            attempt = run_known(again);
         }
         if let Attempt::Ended(ended) = attempt {
             return AtOnce::Ended(ended);
         }
         let ended = statement::run_known_table(&self.connection, statement);
-        let ended = ended.or_else(|| statement::run_repeated(&self.connection, statement).map(Ok));
+        let run_repeated = || statement::run_repeated(&self.connection, statement, apart.as_ref());
+        let ended = ended.or_else(|| run_repeated().map(Ok));
         ended.map_or(AtOnce::Unknown, AtOnce::Ended)
     }
 

@@ -528,7 +528,7 @@ impl Watch for StatementWatch {
 }
 
 /// The processor time of this thread.
-fn processor_time() -> Duration {
+pub(crate) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

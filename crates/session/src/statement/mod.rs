@@ -6,6 +6,7 @@
 mod absent;
 mod alter;
 mod altered;
+mod apart;
 mod assign;
 mod assigning;
 mod batch;
@@ -71,6 +72,7 @@ use crate::profile::Stage;
 use crate::running::Running;
 use crate::status::Status;
 
+pub(crate) use apart::Apart;
 pub(crate) use counter::Numbering;
 pub(crate) use describe::{Described, describe, known_columns};
 pub(crate) use known_tables::{KnownTables, run_known_table};

@@ -3,11 +3,10 @@
 //! Owns the plans of a connection, by the shape of their statement (see [`mayfly_sql::template`]):
 //! of one shape there is a plan for all constants of its conditions, where that can be (`slots`),
 //! or one for each text. Those over shared tables are made once for all connections that are alike
-//! (see [`crate::plan_owner`]). A plan is kept without
-//! rows (see [`mayfly_exec::ShortPlan`]), so it holds no page and no table. It runs over the rows
-//! of now, on the thread that asks, and only as long as no step returns more than a few thousand
-//! rows; where one does, planning is not what takes the time, and the statement goes the long way
-//! with all threads.
+//! (see [`crate::plan_owner`]). A plan is kept without rows (see [`mayfly_exec::ShortPlan`]), so it
+//! holds no page and no table. It runs over the rows of now, on the thread that asks, and only as
+//! long as no step returns more than a few thousand rows; where one does, planning is not what
+//! takes the time, and the statement goes the long way with all threads.
 //!
 //! **Never** fails: where a kept plan cannot run to its end at once, nothing was done, and the
 //! statement goes the long way from its beginning.
@@ -30,21 +29,20 @@ use mayfly_exec::slots::with_values;
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
 use mayfly_sql::functions::SessionValues;
-use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
-use mayfly_sql::template::Template;
 use mayfly_table::Table;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::Job;
+use super::apart::Apart;
 use super::few_rows::{run_short, unless_warned_elsewhere};
 use super::meanings::Meanings;
-use super::slots::{KeptConstants, Slotted};
+use super::slots::{Constants, KeptConstants, Slotted};
 use crate::connection::Connection;
 use crate::digests::DigestCell;
 use crate::lowered;
 use crate::outcome::{ColumnInfo, Outcome};
+use crate::planning::processor_time;
 use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
@@ -96,13 +94,18 @@ impl Repeated {
         *times > 1 && times.is_power_of_two()
     }
 
+    /// The hashes of a shape, and of a text.
+    fn hashes(&self, asked: &Asked<'_>) -> [u64; 2] {
+        let of_text = self.hasher.hash_one((asked.shape, asked.constants));
+        [self.hasher.hash_one(asked.shape), of_text]
+    }
+
     /// How a plan for this statement may be made, if it is worth one now.
     fn worth(&mut self, asked: &Asked<'_>) -> Option<Worth> {
-        let of_shape = self.hasher.hash_one(&asked.shape);
+        let [of_shape, of_text] = self.hashes(asked);
         if !asked.constants.is_empty() && !self.fixed.contains(&of_shape) {
             return self.comes_again(of_shape).then_some(Worth::AnyConstants);
         }
-        let of_text = self.hasher.hash_one((&asked.shape, asked.spelled()));
         self.comes_again(of_text).then_some(Worth::TheseConstants)
     }
 
@@ -114,9 +117,9 @@ impl Repeated {
 
     /// The plan for a statement, and the values of its slots.
     fn plan(&self, asked: &Asked<'_>) -> Option<(Arc<KeptPlan>, Vec<ScalarValue>)> {
-        let plans = self.plans.get(&asked.shape)?;
+        let plans = self.plans.get(asked.shape)?;
         plans.iter().find_map(|plan| {
-            let values = plan.constants.values(&asked.constants)?;
+            let values = plan.constants.values(asked.constants)?;
             Some((Arc::clone(plan), values))
         })
     }
@@ -135,24 +138,19 @@ impl Repeated {
         plans.push(plan);
     }
 
-    /// Whether a plan was among those of a shape, from which it is taken.
-    fn remove(&mut self, shape: &[u8], plan: &Arc<KeptPlan>) -> bool {
-        let Some(plans) = self.plans.get_mut(shape) else {
-            return false;
-        };
-        let count = plans.len();
-        plans.retain(|of| !Arc::ptr_eq(of, plan));
-        plans.len() < count
+    /// Removes a plan from those of its shape.
+    fn remove(&mut self, shape: &[u8], plan: &Arc<KeptPlan>) {
+        if let Some(plans) = self.plans.get_mut(shape) {
+            plans.retain(|of| !Arc::ptr_eq(of, plan));
+        }
     }
 
     /// Gives up a plan that means something else by now; the statement may be worth another one.
     fn renew(&mut self, asked: &Asked<'_>, plan: &Arc<KeptPlan>) {
-        self.remove(&asked.shape, plan);
-        let of_shape = self.hasher.hash_one(&asked.shape);
-        let of_text = self.hasher.hash_one((&asked.shape, asked.spelled()));
-        for hash in [of_shape, of_text] {
-            self.seen.remove(&hash);
-        }
+        self.remove(asked.shape, plan);
+        let [of_shape, of_text] = self.hashes(asked);
+        self.seen.remove(&of_shape);
+        self.seen.remove(&of_text);
         self.fixed.remove(&of_shape);
     }
 }
@@ -167,32 +165,24 @@ enum Worth {
 /// A statement that asks for a plan.
 struct Asked<'a> {
     /// Its shape, or its text if it has none.
-    shape: Vec<u8>,
-    constants: Vec<Option<Literal<'a>>>,
+    shape: &'a [u8],
+    constants: &'a Constants<'a>,
 }
 
 impl<'a> Asked<'a> {
-    /// What a text asks for; `None` if it is too long.
-    fn of(text: &'a str) -> Option<Asked<'a>> {
-        let asked = match Template::read(text) {
-            Some(Template {
-                shape, constants, ..
-            }) => Asked { shape, constants },
-            None if text.len() > SHAPE_BYTES_MAX => return None,
+    /// What a text asks for; `None` if that is too long.
+    fn of(text: &'a str, apart: Option<&'a Apart<'_>>) -> Option<Asked<'a>> {
+        let asked = match apart {
+            Some(apart) => Asked {
+                shape: &apart.shape,
+                constants: &apart.given.constants,
+            },
             None => Asked {
-                shape: text.as_bytes().to_vec(),
-                constants: Vec::new(),
+                shape: text.as_bytes(),
+                constants: &[],
             },
         };
         (asked.shape.len() <= SHAPE_BYTES_MAX).then_some(asked)
-    }
-
-    /// Its constants, to be told from others of the shape.
-    fn spelled(&self) -> Vec<Option<(bool, bool, &str)>> {
-        let constants = self.constants.iter().map(Option::as_ref);
-        let spelled = constants
-            .map(|constant| constant.map(|of| (of.is_text, of.is_negative, of.spelled.as_ref())));
-        spelled.collect()
     }
 }
 
@@ -255,20 +245,24 @@ impl Place {
 }
 
 /// Runs a query whose plan is kept; `None` for any other statement, of which nothing was done.
-pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<Outcome> {
+pub(crate) fn run_repeated(
+    connection: &Arc<Connection>,
+    text: &str,
+    apart: Option<&Apart<'_>>,
+) -> Option<Outcome> {
     let started = Instant::now();
-    let asked = Asked::of(text)?;
+    let asked = Asked::of(text, apart)?;
     let (kept, values, tables) = connection.kept_plan(&asked)?;
     let before: Vec<Counters> = tables
         .iter()
         .map(|table| table.account().counters())
         .collect();
-    let began = thread_time();
+    let began = processor_time();
     let run = catch_unwind(AssertUnwindSafe(|| kept.run(values, connection)));
     let ran = run.ok().flatten();
-    let took = ran.as_ref().map(|_| thread_time().saturating_sub(began));
+    let took = ran.as_ref().map(|_| processor_time().saturating_sub(began));
     if kept.is_too_long(took) {
-        connection.give_up_plan(&asked.shape, &kept);
+        connection.give_up_plan(asked.shape, &kept);
     }
     // Where its rows are no longer few, or it fails, the long way finds out, and says why.
     let ran = ran?;
@@ -301,13 +295,6 @@ pub(crate) fn run_repeated(connection: &Arc<Connection>, text: &str) -> Option<O
     Some(Outcome::known(kept.columns.clone(), ran.rows))
 }
 
-/// What this thread has computed so far.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
-}
-
 /// A plan, the values of its slots and its tables.
 type Found = (Arc<KeptPlan>, Vec<ScalarValue>, Vec<Arc<Table>>);
 
@@ -322,7 +309,7 @@ impl Connection {
         let mut local = self.local();
         // A table of its own may have the name of a shared one.
         let tables = kept.meanings.now(&local, self)?;
-        local.repeated.keep(&asked.shape, Arc::clone(&kept));
+        local.repeated.keep(asked.shape, Arc::clone(&kept));
         Some((kept, values, tables))
     }
 
@@ -376,7 +363,8 @@ impl Job {
         if self.time_limit_ms() > 0 {
             return;
         }
-        let Some(asked) = Asked::of(&self.running.text) else {
+        let apart = Apart::of_short(&self.running.text);
+        let Some(asked) = Asked::of(&self.running.text, apart.as_ref()) else {
             return;
         };
         let references = References::of_query(query);
@@ -394,19 +382,22 @@ impl Job {
         let Some(_making) = home.begin_making().await else {
             return;
         };
-        let planned = Box::pin(home.job.planned_without_rows(query, &references, worth));
+        let planned = Box::pin(
+            home.job
+                .planned_without_rows(query, &references, &asked, worth),
+        );
         let Some(plan) = home.job.without_warning(planned).await else {
             if worth == Worth::AnyConstants {
-                there.local().repeated.depends(&asked.shape);
+                there.local().repeated.depends(asked.shape);
             }
             return;
         };
         // What has too many rows now is not tried again soon.
-        let run = async { plan.run(plan.constants.values(&asked.constants)?, there) };
+        let run = async { plan.run(plan.constants.values(asked.constants)?, there) };
         if home.job.without_warning(run).await.is_some() {
             let plan = Arc::new(plan);
-            there.local().repeated.keep(&asked.shape, Arc::clone(&plan));
-            connection.local().repeated.keep(&asked.shape, plan);
+            there.local().repeated.keep(asked.shape, Arc::clone(&plan));
+            connection.local().repeated.keep(asked.shape, plan);
         }
     }
 
@@ -415,11 +406,11 @@ impl Job {
         &self,
         query: &Query,
         references: &References,
+        asked: &Asked<'_>,
         worth: Worth,
     ) -> Option<KeptPlan> {
         let connection = &self.connection;
         let place = Place::find(connection)?;
-        let asked = Asked::of(&self.running.text)?;
         let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
         for name in &references.tables {
@@ -435,7 +426,7 @@ impl Job {
         if worth == Worth::AnyConstants {
             slotted = Box::pin(self.slotted(&bindings)).await;
             if slotted.is_none() {
-                connection.local().repeated.depends(&asked.shape);
+                connection.local().repeated.depends(asked.shape);
             }
         }
         if slotted.is_none() {
@@ -445,7 +436,7 @@ impl Job {
                 plan: self.few_rows_optimized(planned.plan).await?,
                 labels: planned.labels,
                 origins: planned.origins,
-                constants: KeptConstants::fixed(&asked.constants),
+                constants: KeptConstants::fixed(asked.constants),
             });
         }
         let Slotted {

@@ -125,12 +125,9 @@ impl Job {
             let one = Box::pin(self.with_places(&texts[0], bindings, &slots, &rising)).await?;
             if !one.refused.is_empty() {
                 // These become part of the plan.
-                let mut place = 0..;
-                slots.retain(|_| {
-                    place
-                        .next()
-                        .is_none_or(|place| !one.refused.contains(&place))
-                });
+                let all = slots.into_iter().enumerate();
+                let left = all.filter(|(place, _)| !one.refused.contains(place));
+                slots = left.map(|(_, slot)| slot).collect();
                 continue;
             }
             let other = Box::pin(self.with_places(&texts[1], bindings, &slots, &falling)).await?;

@@ -17,9 +17,10 @@ use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
 use super::key_condition::choice;
-use super::known::{Action, Cell, Given, KnownDigests, Meant, NewValue, PointStatement};
+use super::known::{Action, Cell, KnownDigests, Meant, NewValue, PointStatement};
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
+use crate::statement::apart::Given;
 use crate::statement::assign::sources;
 use crate::statement::evaluate::number_of_bits;
 use crate::statement::origins::Named;

@@ -21,6 +21,7 @@ use crate::local::Local;
 use crate::outcome::ColumnInfo;
 use crate::settings::Settings;
 use crate::statement::Busy;
+use crate::statement::apart::Given;
 use crate::status::Status;
 
 /// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES
@@ -169,14 +170,6 @@ pub(super) enum Action {
 
 /// A constant or NULL.
 pub(super) type Value<'a> = Option<&'a Literal<'a>>;
-
-/// What a statement gives besides its shape.
-#[derive(PartialEq, Eq)]
-pub(super) struct Given<'a> {
-    pub(super) constants: Vec<Option<Literal<'a>>>,
-    /// How many rows an INSERT has.
-    pub(super) rows: usize,
-}
 
 /// A value that stands in a statement.
 #[derive(Clone)]

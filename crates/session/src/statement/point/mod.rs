@@ -36,10 +36,11 @@ use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::TempTable;
 use mayfly_space::Counters;
 use mayfly_sql::statement::Statement;
-use mayfly_sql::template::{TEXT_BYTES_MAX, Template};
+use mayfly_sql::template::TEXT_BYTES_MAX;
 use mayfly_table::{RowReader, Table};
 use mayfly_types::MySqlError;
 
+use super::apart::{Apart, Given, SHORT_BYTES_MAX};
 use super::turns::Deadline;
 use super::{Busy, Job};
 use crate::connection::Connection;
@@ -51,12 +52,9 @@ use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 use crate::status::RowChanges;
 
-use known::{Given, PointStatement, Target};
 pub(crate) use known::{HeldTurn, Known};
+use known::{PointStatement, Target};
 use remainder::Kept;
-
-/// Bytes of a statement that runs on the thread that asks: some hundred rows, a millisecond.
-const SHORT_BYTES_MAX: usize = 16 << 10;
 
 /// What a constant takes when its statement is taken apart, in a list that grows. Commas stand
 /// between constants.
@@ -177,22 +175,18 @@ pub(crate) enum Attempt {
 pub(crate) fn run_known(
     connection: &Arc<Connection>,
     text: &str,
+    apart: &Apart<'_>,
     held: Option<HeldTurn>,
 ) -> Attempt {
     let started = Instant::now();
-    if text.len() > SHORT_BYTES_MAX {
-        return Attempt::Unknown;
-    }
-    let Some((shape, given)) = taken_apart(text) else {
-        return Attempt::Unknown;
-    };
-    let Some((statement, target)) = connection.known_statement(&shape) else {
+    let given = &apart.given;
+    let Some((statement, target)) = connection.known_statement(&apart.shape) else {
         return Attempt::Unknown;
     };
     target.held.replace(held);
     let own_digest = DigestCell::new();
     let before = target.table.account().counters();
-    let run = || statement.run(connection, &target, &given);
+    let run = || statement.run(connection, &target, given);
     let ended = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(None)) => {
             return match target.busy.take() {
@@ -202,7 +196,7 @@ pub(crate) fn run_known(
         }
         Ok(Ok(Some(Ran::Fetching(first, rest)))) => {
             let running = connection.begin_fetching(&statement, text, &target, before);
-            running.share_digest(statement.digests.of(&given, &own_digest));
+            running.share_digest(statement.digests.of(given, &own_digest));
             let outcome = fetched(&statement.columns, first, rest, &running);
             return Attempt::Ended(Ok(outcome));
         }
@@ -219,7 +213,7 @@ pub(crate) fn run_known(
     };
     let told = Ended {
         text,
-        digest: statement.digests.of(&given, &own_digest),
+        digest: statement.digests.of(given, &own_digest),
         is_failed: ended.is_err(),
         stats: StatementStats::new(started.elapsed(), rows, tables, &counters),
         is_query: statement.is_query(),
@@ -240,16 +234,6 @@ pub(crate) fn run_known(
         connection.has_done(&target, &done);
         done.outcome(&statement.columns, counts_found)
     }))
-}
-
-/// The shape of a statement and what it gives.
-fn taken_apart(text: &str) -> Option<(Vec<u8>, Given<'_>)> {
-    let Template {
-        shape,
-        constants,
-        rows,
-    } = Template::read(text)?;
-    Some((shape, Given { constants, rows }))
 }
 
 /// The bytes that a table moved to and from disk since `before`.
@@ -282,10 +266,10 @@ impl Job {
         };
         self.share_digest(&statement, &given);
         let outcome = self.ended(&statement, &target, ran);
-        if let Some((shape, read)) = taken_apart(&self.running.text)
-            && read == given
+        if let Some(apart) = Apart::of(&self.running.text)
+            && apart.given == given
         {
-            let statement = Arc::new(statement);
+            let (statement, shape) = (Arc::new(statement), apart.shape);
             if !target.is_own
                 && let Some(owner) = connection.plan_owner_or_new()
             {
@@ -308,7 +292,7 @@ impl Job {
                 return Ok(None);
             }
         };
-        let Some((_, given)) = taken_apart(&self.running.text) else {
+        let Some(Apart { given, .. }) = Apart::of(&self.running.text) else {
             return Ok(None);
         };
         self.share_digest(&statement, &given);
@@ -339,7 +323,7 @@ impl Job {
                 return Some(Err(error));
             }
         }
-        let (shape, given) = taken_apart(&self.running.text)?;
+        let Apart { shape, given } = Apart::of(&self.running.text)?;
         let (statement, _) = self.connection.known_statement(&shape)?;
         let ended = self.run_point(&statement, &given).await;
         let ended = ended.transpose()?;

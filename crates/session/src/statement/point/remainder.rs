@@ -33,10 +33,10 @@ use mayfly_table::Table;
 use super::compile::{Constants, is_plain};
 use super::key_condition::{Choice, choice};
 use super::known::{Action, KnownDigests, PointStatement};
-use super::taken_apart;
 use crate::connection::Connection;
 use crate::lowered;
 use crate::statement::Job;
+use crate::statement::apart::Apart;
 use crate::statement::few_rows::{run_short, unless_warned_elsewhere};
 
 /// Aggregates whose value depends on their arguments only.
@@ -104,13 +104,13 @@ struct Parts {
 impl Job {
     /// Keeps the meaning of a query whose shape has come before, if it is one over rows of a key.
     pub(super) async fn keep_computed(&self, query: &Query) -> Kept {
-        let Some((shape, read)) = taken_apart(&self.running.text) else {
+        let Some(Apart { shape, given }) = Apart::of(&self.running.text) else {
             return Kept::OtherKind;
         };
         let Some((parts, constants)) = self.parts(query) else {
             return Kept::OtherKind;
         };
-        if constants != read.constants {
+        if constants != given.constants {
             return Kept::OtherKind;
         }
         let Ok(database) = self.database_of(&parts.mention.table) else {

@@ -17,11 +17,12 @@ use mayfly_table::{Change, Purpose, Search, Table, TableSnapshot, Turn};
 use mayfly_types::MySqlError;
 
 use super::key_condition::Choice;
-use super::known::{Action, Cell, Given, NewValue, PointStatement, Target, Value};
+use super::known::{Action, Cell, NewValue, PointStatement, Target, Value};
 use super::remainder::Remainder;
 use super::{Done, Ran};
 use crate::connection::Connection;
 use crate::errors;
+use crate::statement::apart::Given;
 use crate::statement::batch::batch_of;
 use crate::statement::counter::Counter;
 use crate::statement::turns::{Busy, purpose_of_rows};
@@ -266,10 +267,7 @@ fn select(
     columns: &[usize],
     constants: &[Option<Literal<'_>>],
 ) -> Found<Ran> {
-    if !target.settings.selects_all {
-        return Ok(None);
-    }
-    let Some(searches) = rows.searches(&target.table, constants) else {
+    let Some(searches) = searches(target, rows, constants) else {
         return Ok(None);
     };
     let Some((snapshot, numbers)) = search(target, &searches, FETCHED_MAX)? else {
@@ -304,10 +302,7 @@ fn read(
     constants: &[Option<Literal<'_>>],
 ) -> Found<RecordBatch> {
     let table = &target.table;
-    if !target.settings.selects_all {
-        return Ok(None);
-    }
-    let Some(searches) = rows.searches(table, constants) else {
+    let Some(searches) = searches(target, rows, constants) else {
         return Ok(None);
     };
     if table.covers(rows.key, columns) {
@@ -327,6 +322,18 @@ fn read(
         true => rows_of(&snapshot, numbers, columns).map(Some),
         false => Ok(None),
     }
+}
+
+/// The searches for the rows that a statement reads.
+fn searches(
+    target: &Target,
+    rows: &Choice,
+    constants: &[Option<Literal<'_>>],
+) -> Option<Vec<Search>> {
+    let reads_all = target.settings.selects_all;
+    reads_all
+        .then(|| rows.searches(&target.table, constants))
+        .flatten()
 }
 
 /// Whether so many rows of a table may be read at once.
