@@ -168,7 +168,7 @@ fn go_on(may_be: bool) -> ControlFlow<()> {
 }
 
 /// Whether a call is that of a function whose value depends on its arguments only.
-pub(crate) fn is_function(function: &Function) -> bool {
+pub fn is_function(function: &Function) -> bool {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
         return false;
     };

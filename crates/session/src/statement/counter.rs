@@ -182,11 +182,7 @@ impl Counter {
         if missing > 0 {
             self.begin(table);
         }
-        let mut trial = Counter {
-            is_trial: true,
-            ..self.clone()
-        };
-        let filled = trial.fill(table, values)?;
+        let filled = self.foretold(table, values)?;
         Ok((filled, missing > 0 && missing < values.len()))
     }
 
@@ -250,6 +246,22 @@ impl Counter {
             }
         };
         cast(&filled, values.data_type()).map_err(plan)
+    }
+
+    /// The values as [`Counter::fill`] would make them now, without taking numbers.
+    ///
+    /// # Errors
+    /// As [`Counter::fill`].
+    pub(crate) fn foretold(
+        &self,
+        table: &Table,
+        values: &ArrayRef,
+    ) -> Result<ArrayRef, MySqlError> {
+        let mut trial = Counter {
+            is_trial: true,
+            ..self.clone()
+        };
+        trial.fill(table, values)
     }
 
     /// The number that is given next; those for all rows are taken with the first.

@@ -122,6 +122,20 @@ fn ready(
         field.with_nullable(true)
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let ready = ready_over(job, &schema, expressions, pipes_as_concat)?;
+    Ok((schema, ready))
+}
+
+/// Makes expressions over the columns of a schema ready.
+///
+/// # Errors
+/// Those of expressions that cannot be computed.
+pub(super) fn ready_over(
+    job: &Job,
+    schema: &Schema,
+    expressions: Vec<Expr>,
+    pipes_as_concat: bool,
+) -> Result<Vec<Computed>, MySqlError> {
     let bindings = Bindings {
         database: job.current_database(),
         aggregates: Arc::clone(&job.connection.aggregates),
@@ -133,9 +147,8 @@ fn ready(
         type_planner: Some(type_planner()),
         bindings: &bindings,
     };
-    let ready = planner.computed(expressions, &schema);
-    let ready = ready.map_err(|error| in_database(errors::from_plan(&error), &bindings))?;
-    Ok((schema, ready))
+    let ready = planner.computed(expressions, schema);
+    ready.map_err(|error| in_database(errors::from_plan(&error), &bindings))
 }
 
 impl Rules {

@@ -17,7 +17,7 @@ use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
 use super::key_condition::choice;
-use super::known::{Action, Cell, KnownDigests, Meant, NewValue, PointStatement};
+use super::known::{Action, Cell, Chosen, KnownDigests, Meant, NewValue, PointStatement};
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::apart::Given;
@@ -101,9 +101,27 @@ impl Job {
         constants: &mut Constants,
         row_count: &mut usize,
     ) -> Option<PointStatement> {
+        let plain = insert.on_duplicate.is_empty().then_some(insert)?;
+        let (table, columns, width) = self.inserted(plain, constants, row_count)?;
+        let meant = self.meant(&table, &insert.table)?;
+        Some(PointStatement {
+            name: insert.table.clone(),
+            meant,
+            action: Action::Insert { columns, width },
+            columns: Vec::new(),
+            digests: KnownDigests::default(),
+        })
+    }
+
+    /// The table of an INSERT, what its columns get, and how many constants a row has.
+    pub(super) fn inserted(
+        &self,
+        insert: &Insert,
+        constants: &mut Constants,
+        row_count: &mut usize,
+    ) -> Option<(Arc<Table>, Vec<Cell>, usize)> {
         let is_plain = !insert.ignore
             && !insert.replace
-            && insert.on_duplicate.is_empty()
             && insert.alias.is_none()
             && insert.qualified.is_empty();
         let InsertSource::Values(rows) = &insert.source else {
@@ -141,17 +159,8 @@ impl Job {
                 None => default_of(column),
             }
         });
-        let meant = self.meant(&table, &insert.table)?;
-        Some(PointStatement {
-            name: insert.table.clone(),
-            meant,
-            action: Action::Insert {
-                columns: columns.collect::<Option<_>>()?,
-                width: first.iter().flatten().count(),
-            },
-            columns: Vec::new(),
-            digests: KnownDigests::default(),
-        })
+        let columns = columns.collect::<Option<_>>()?;
+        Some((table, columns, first.iter().flatten().count()))
     }
 
     fn update_by_key(&self, update: &Update, constants: &mut Constants) -> Option<PointStatement> {
@@ -197,7 +206,10 @@ impl Job {
         Some(PointStatement {
             name: mention.table,
             meant,
-            action: Action::Update { rows, assignments },
+            action: Action::Update {
+                rows: Chosen::all(rows),
+                assignments,
+            },
             columns: Vec::new(),
             digests: KnownDigests::default(),
         })
@@ -213,7 +225,7 @@ impl Job {
         Some(PointStatement {
             name: mention.table,
             meant,
-            action: Action::Delete(rows),
+            action: Action::Delete(Chosen::all(rows)),
             columns: Vec::new(),
             digests: KnownDigests::default(),
         })

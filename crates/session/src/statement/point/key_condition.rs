@@ -1,8 +1,8 @@
 //! Conditions on the columns of one key: `k = ?`, `k BETWEEN ? AND ? OR k IN (?, ?)`.
 //!
 //! Owns the reading of such a condition, for any constants, and the searches of the key that it
-//! comes to for some. **Never** keeps a part of a condition to be checked later: a condition with
-//! another part is not of the kind.
+//! comes to for some; and which parts of another condition lead to rows by a key. What is left of
+//! it, [`parted`] hands back: to check it is the business of others.
 
 use std::ops::Bound;
 
@@ -13,6 +13,7 @@ use mayfly_table::{Search, Table};
 
 use super::compile::{Constants, column_of};
 use super::known::Cell;
+use super::row_expression::{Of, RowExpression};
 
 /// Most branches of a condition; each list of IN counts once.
 const BRANCHES_MAX: usize = 1024;
@@ -62,6 +63,109 @@ pub(super) fn choice(
     })
 }
 
+/// A condition of which some key leads to the rows of a part, and the rest is to be checked.
+pub(super) struct Parted {
+    pub(super) choice: Choice,
+    pub(super) rest: Vec<RowExpression>,
+}
+
+/// Reads a condition, a part of which some key must lead to; `None` if no key does, or the rest is
+/// of no kind that can be checked.
+pub(super) fn parted(condition: &Expr, of: &Of<'_>, constants: &mut Constants) -> Option<Parted> {
+    let mut terms = Vec::new();
+    for term in conjuncts(condition) {
+        // The constants of a term are the same, whoever reads it.
+        let start = constants.0.len();
+        let read = of.read(term, constants);
+        let of_rest = constants.0.split_off(start);
+        let mut reader = Reader {
+            table: of.table,
+            alias: of.alias,
+            constants,
+        };
+        let branches = reader.branches(term);
+        match (&read, &branches) {
+            (None, None) => return None,
+            (Some(_), None) => {
+                constants.0.truncate(start);
+                constants.0.extend(of_rest);
+            }
+            (Some(_), Some(_)) if constants.0[start..] != of_rest[..] => return None,
+            (_, Some(_)) => {}
+        }
+        terms.push((branches, read));
+    }
+    let branches: Vec<Option<&[Branch]>> = { terms.iter() }
+        .map(|(branches, _)| branches.as_deref())
+        .collect();
+    let (choice, is_used) = choice_of_some(&branches, of.table)?;
+    let rest = terms
+        .into_iter()
+        .zip(is_used)
+        .filter(|(_, is_used)| !is_used);
+    let rest = rest.map(|((_, read), _)| read).collect::<Option<_>>()?;
+    Some(Parted { choice, rest })
+}
+
+/// The key that most of some conditions lead to rows by, and which of them do: a unique key of
+/// which all columns are known before others.
+fn choice_of_some(terms: &[Option<&[Branch]>], table: &Table) -> Option<(Choice, Vec<bool>)> {
+    let mut best: Option<((bool, usize), Choice, Vec<bool>)> = None;
+    for (key, definition) in table.definition().keys.iter().enumerate() {
+        let columns: Vec<usize> = definition.parts.iter().map(|part| part.column).collect();
+        for width in (1..=columns.len()).rev() {
+            let Some((branches, is_used)) = combined(terms, &columns[..width]) else {
+                continue;
+            };
+            let branches = branches.iter().map(|branch| branch.of_key(table, key));
+            let Some(branches) = branches.collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let is_whole = |branch: &Branch| branch.parts.len() == columns.len();
+            let finds_one = definition.is_unique() && branches.iter().all(is_whole);
+            let worth = (
+                finds_one,
+                is_used.iter().filter(|is_used| **is_used).count(),
+            );
+            if best.as_ref().is_none_or(|(other, ..)| worth > *other) {
+                best = Some((worth, Choice { key, branches }, is_used));
+            }
+            break;
+        }
+    }
+    best.map(|(_, choice, is_used)| (choice, is_used))
+}
+
+/// What the conditions on some columns say together, and which conditions these are; `None` if
+/// there are none.
+fn combined(terms: &[Option<&[Branch]>], columns: &[usize]) -> Option<(Vec<Branch>, Vec<bool>)> {
+    let mut all = vec![Branch::default()];
+    let mut is_used = vec![false; terms.len()];
+    for (term, is_used) in terms.iter().zip(&mut is_used) {
+        let Some(term) = term else { continue };
+        let is_among = |branch: &Branch| branch.columns().all(|column| columns.contains(&column));
+        if !term.iter().all(is_among) {
+            continue;
+        }
+        if let Some(both) = both(&all, term) {
+            all = both;
+            *is_used = true;
+        }
+    }
+    is_used.contains(&true).then_some((all, is_used))
+}
+
+/// The branches of two conditions that both hold.
+fn both(left: &[Branch], right: &[Branch]) -> Option<Vec<Branch>> {
+    if left.len() * right.len() > BRANCHES_MAX {
+        return None;
+    }
+    let pairs = left
+        .iter()
+        .flat_map(|one| right.iter().map(|other| one.and(other)));
+    pairs.collect()
+}
+
 /// Reads the conditions of one statement, whose constants come in the order of its text.
 struct Reader<'a> {
     table: &'a Table,
@@ -89,12 +193,7 @@ impl Reader<'_> {
         }
         let mut all = vec![Branch::default()];
         for term in terms {
-            let more = self.branches(term)?;
-            if all.len() * more.len() > BRANCHES_MAX {
-                return None;
-            }
-            let both = { all.iter() }.flat_map(|one| more.iter().map(|other| one.and(other)));
-            all = both.collect::<Option<_>>()?;
+            all = both(&all, &self.branches(term)?)?;
         }
         Some(all)
     }
@@ -218,6 +317,12 @@ impl Branch {
         }
     }
 
+    /// The columns that it says something of.
+    fn columns(&self) -> impl Iterator<Item = usize> {
+        let parts = self.parts.iter().map(|(column, _)| *column);
+        parts.chain(self.among.iter().map(|(column, _)| *column))
+    }
+
     /// What both say; `None` where they say something of one column, unless that is its lower and
     /// its upper bound, or of two columns that equal nothing.
     fn and(&self, other: &Branch) -> Option<Branch> {
@@ -235,9 +340,7 @@ impl Branch {
             _ => return None,
         };
         both.parts.extend_from_slice(&other.parts);
-        let mut columns: Vec<usize> = { both.parts.iter().map(|(column, _)| *column) }
-            .chain(both.among.iter().map(|(column, _)| *column))
-            .collect();
+        let mut columns: Vec<usize> = both.columns().collect();
         let count = columns.len();
         columns.sort_unstable();
         columns.dedup();

@@ -15,6 +15,7 @@ use mayfly_sql::statement::TableName;
 use mayfly_table::{Definition, Dictionary, Table, Turn};
 
 use super::key_condition::Choice;
+use super::over_rows::OverRows;
 use super::remainder::Remainder;
 use crate::digests::DigestCell;
 use crate::local::Local;
@@ -55,14 +56,26 @@ impl Known {
             Some(_) => return false,
             None => {}
         }
-        let mut hasher = DefaultHasher::new();
-        shape.hash(&mut hasher);
+        let times = self.count(shape);
+        times > 1 && times.is_power_of_two()
+    }
+
+    /// Counts a shape of a change whose values are computed; tells whether to compute them without
+    /// a plan: the first time, and the second, the fourth ... if each had to go the long way.
+    pub(super) fn may_be_computed(&mut self, shape: &[u8]) -> bool {
+        if shape.len() > SHAPE_BYTES_MAX {
+            return false;
+        }
+        self.count(shape).is_power_of_two()
+    }
+
+    fn count(&mut self, shape: &[u8]) -> u32 {
         if self.times.len() >= SHAPES_MAX {
             self.times.clear();
         }
-        let times = self.times.entry(hasher.finish()).or_default();
+        let times = self.times.entry(hash_of(shape)).or_default();
         *times = times.saturating_add(1);
-        *times > 1 && times.is_power_of_two()
+        *times
     }
 
     /// Keeps a statement for those of its shape.
@@ -73,8 +86,15 @@ impl Known {
         if self.statements.len() >= SHAPES_MAX && !self.statements.contains_key(&shape) {
             self.statements.clear();
         }
+        self.times.remove(&hash_of(&shape));
         self.statements.insert(shape, statement);
     }
+}
+
+fn hash_of(shape: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    shape.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A statement on rows of one table, for any constants.
@@ -149,11 +169,18 @@ pub(super) enum Action {
         /// Constants of each row.
         width: usize,
     },
-    Update {
-        rows: Choice,
-        assignments: Vec<(usize, NewValue)>,
+    /// An INSERT of one row that changes the row that it meets instead.
+    Upsert {
+        columns: Vec<Cell>,
+        assignments: Assignments,
+        /// What computes their values; there are no conditions.
+        over: Option<OverRows>,
     },
-    Delete(Choice),
+    Update {
+        rows: Chosen,
+        assignments: Assignments,
+    },
+    Delete(Chosen),
     /// The places of the columns.
     Select {
         rows: Choice,
@@ -166,6 +193,29 @@ pub(super) enum Action {
         /// The constants that the plan was made for, by their place.
         fixed: Vec<(usize, Literal<'static>)>,
     },
+}
+
+/// Places of columns, with what they get.
+pub(super) type Assignments = Vec<(usize, NewValue)>;
+
+/// The rows that a statement changes.
+pub(super) struct Chosen {
+    pub(super) rows: Choice,
+    /// The rest of the condition, and the values that depend on the rows.
+    pub(super) over: Option<OverRows>,
+    /// LIMIT: where it would leave rows out, the statement goes the long way.
+    pub(super) limit: Option<Cell>,
+}
+
+impl Chosen {
+    /// All rows that a key finds.
+    pub(super) fn all(rows: Choice) -> Chosen {
+        Chosen {
+            rows,
+            over: None,
+            limit: None,
+        }
+    }
 }
 
 /// A constant or NULL.
@@ -189,6 +239,8 @@ pub(super) enum NewValue {
         is_minus: bool,
         other: Cell,
     },
+    /// The n-th value that is computed.
+    Computed(usize),
 }
 
 /// A turn, and whose it is.
@@ -232,6 +284,15 @@ impl PointStatement {
         })
     }
 
+    /// Whether other sessions may run it: expressions over rows are those of one.
+    pub(super) fn is_for_others(&self) -> bool {
+        match &self.action {
+            Action::Upsert { over, .. } => over.is_none(),
+            Action::Update { rows, .. } | Action::Delete(rows) => rows.over.is_none(),
+            _ => true,
+        }
+    }
+
     pub(super) fn is_query(&self) -> bool {
         matches!(self.action, Action::Select { .. } | Action::Compute { .. })
     }
@@ -239,7 +300,7 @@ impl PointStatement {
     /// Counts the statement.
     pub(super) fn count(&self, status: &mut Status) {
         match self.action {
-            Action::Insert { .. } => status.inserts += 1,
+            Action::Insert { .. } | Action::Upsert { .. } => status.inserts += 1,
             Action::Update { .. } => status.updates += 1,
             Action::Delete(_) => status.deletes += 1,
             Action::Select { .. } | Action::Compute { .. } => status.selects += 1,

@@ -22,10 +22,14 @@
 //! microseconds in all, where a plan takes a millisecond.
 
 mod compile;
+mod compile_change;
 mod key_condition;
 mod known;
+mod over_rows;
 mod remainder;
+mod row_expression;
 mod run;
+mod upsert;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -72,6 +76,11 @@ enum Done {
         changed: u64,
     },
     Deleted(u64),
+    /// A row was met, and has other values now or not.
+    Upserted {
+        is_changed: bool,
+        insert_id: u64,
+    },
     /// The rows, and the temporary tables that they went through.
     Selected(RecordBatch, Vec<TempTable>),
 }
@@ -91,6 +100,8 @@ impl Done {
             Done::Inserted { rows, .. } => *rows,
             Done::Updated { changed, .. } => *changed,
             Done::Deleted(rows) => *rows,
+            // MySQL counts it twice.
+            Done::Upserted { is_changed, .. } => 2 * u64::from(*is_changed),
             Done::Selected(batch, _) => batch.num_rows() as u64,
         }
     }
@@ -102,6 +113,7 @@ impl Done {
             Done::Inserted { rows, .. } => changes.written = *rows,
             Done::Updated { changed, .. } => changes.updated = *changed,
             Done::Deleted(rows) => changes.deleted = *rows,
+            Done::Upserted { is_changed, .. } => changes.updated = u64::from(*is_changed),
             Done::Selected(..) => {}
         }
         changes
@@ -134,6 +146,7 @@ impl Done {
                 (0, info)
             }
             Done::Deleted(_) => (0, String::new()),
+            Done::Upserted { insert_id, .. } => (insert_id, String::new()),
         };
         Outcome::Done {
             affected_rows,
@@ -255,7 +268,11 @@ impl Job {
             return Ok(None);
         }
         let connection = &self.connection;
-        let Some((statement, given)) = self.compiled(parsed) else {
+        let compiled = match self.compiled(parsed) {
+            Some(compiled) => Some(compiled),
+            None => Box::pin(self.computed_change(parsed)).await,
+        };
+        let Some((statement, given)) = compiled else {
             return match parsed {
                 Statement::Query(query) => self.planned_once(query).await,
                 _ => Ok(None),
@@ -271,6 +288,7 @@ impl Job {
         {
             let (statement, shape) = (Arc::new(statement), apart.shape);
             if !target.is_own
+                && statement.is_for_others()
                 && let Some(owner) = connection.plan_owner_or_new()
             {
                 let mut local = owner.connection.local();

@@ -17,8 +17,9 @@ use mayfly_table::{Change, Purpose, Search, Table, TableSnapshot, Turn};
 use mayfly_types::MySqlError;
 
 use super::key_condition::Choice;
-use super::known::{Action, Cell, NewValue, PointStatement, Target, Value};
+use super::known::{Action, Cell, Chosen, NewValue, PointStatement, Target, Value};
 use super::remainder::Remainder;
+use super::upsert::upsert;
 use super::{Done, Ran};
 use crate::connection::Connection;
 use crate::errors;
@@ -38,7 +39,7 @@ const READ_BYTES_MAX: u64 = 1 << 20;
 /// a plan.
 const FETCHED_MAX: usize = 1 << 16;
 
-type Found<T> = Result<Option<T>, MySqlError>;
+pub(super) type Found<T> = Result<Option<T>, MySqlError>;
 
 impl PointStatement {
     /// Runs the statement; `None` where it must go the long way, and nothing was done.
@@ -51,6 +52,17 @@ impl PointStatement {
         let constants = &given.constants;
         let done = match &self.action {
             Action::Insert { columns, width } => insert(connection, target, columns, *width, given),
+            Action::Upsert {
+                columns,
+                assignments,
+                over,
+            } => upsert(
+                connection,
+                target,
+                (columns, assignments),
+                over.as_ref(),
+                given,
+            ),
             Action::Update { rows, assignments } => {
                 update(connection, target, rows, assignments, constants)
             }
@@ -75,27 +87,52 @@ fn insert(
 ) -> Found<Done> {
     let table = &target.table;
     let rows = given.rows;
-    let says_number =
-        target.settings.insert_id > 0 && table.definition().auto_increment().is_some();
-    if rows * width != given.constants.len() || says_number {
+    if rows * width != given.constants.len() || says_number(target) {
         return Ok(None);
     }
+    let Some(arrays) = inserted(table, columns, width, given) else {
+        return Ok(None);
+    };
+    let Some(_turn) = turn(target, purpose_of_rows(table)) else {
+        return Ok(None);
+    };
+    append(connection, target, arrays, rows)
+}
+
+/// Whether `insert_id` says the number of a row.
+pub(super) fn says_number(target: &Target) -> bool {
+    target.settings.insert_id > 0 && target.table.definition().auto_increment().is_some()
+}
+
+/// The rows of VALUES, column by column, without their numbers; `None` where a value does not fit
+/// as it stands.
+pub(super) fn inserted(
+    table: &Table,
+    columns: &[Cell],
+    width: usize,
+    given: &Given<'_>,
+) -> Option<Vec<ArrayRef>> {
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
-    let mut values = Vec::with_capacity(rows);
+    let mut values = Vec::with_capacity(given.rows);
     for (cell, column) in columns.iter().zip(table.columns()) {
         cell.values(given, width, &mut values);
         let takes_null = column.is_nullable || column.is_auto_increment;
         if !takes_null && values.iter().any(Option::is_none) {
-            return Ok(None);
+            return None;
         }
-        match column_of(&values, &column.column_type) {
-            Some(array) => arrays.push(array),
-            None => return Ok(None),
-        }
+        arrays.push(column_of(&values, &column.column_type)?);
     }
-    let Some(_turn) = turn(target, purpose_of_rows(table)) else {
-        return Ok(None);
-    };
+    Some(arrays)
+}
+
+/// Appends rows, whose turn it is, and gives them numbers.
+pub(super) fn append(
+    connection: &Connection,
+    target: &Target,
+    mut arrays: Vec<ArrayRef>,
+    rows: usize,
+) -> Found<Done> {
+    let table = &target.table;
     let mut counter = Counter::of(table, target.settings.numbering);
     if let Some(counter) = &mut counter {
         counter.expect(rows);
@@ -125,15 +162,18 @@ fn insert(
 fn update(
     connection: &Connection,
     target: &Target,
-    rows: &Choice,
+    rows: &Chosen,
     assignments: &[(usize, NewValue)],
     constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some((searches, _turn)) = begin(target, rows, constants) else {
+    let Some((searches, _turn)) = begin(connection, target, rows, constants) else {
         return Ok(None);
     };
     let mut change = target.table.begin_change();
     let Some((snapshot, ids)) = find(target, &searches, CHANGED_MAX)? else {
+        return Ok(None);
+    };
+    let Some((ids, computed)) = chosen(rows, &snapshot, ids, constants)? else {
         return Ok(None);
     };
     let matched = ids.len();
@@ -144,13 +184,27 @@ fn update(
         }));
     }
     let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
-    let is_constant = |(_, value): &(usize, NewValue)| matches!(value, NewValue::Value(_));
+    let is_sum = |(_, value): &(usize, NewValue)| matches!(value, NewValue::Sum { .. });
     if let [id] = *ids
-        && assignments.iter().all(is_constant)
+        && !assignments.iter().any(is_sum)
     {
         // As below.
         drop(snapshot);
-        return update_one(connection, target, change, id, assignments, constants);
+        let Some(is_changed) = assign_one(
+            connection,
+            target,
+            (change, id),
+            assignments,
+            &computed,
+            constants,
+        )?
+        else {
+            return Ok(None);
+        };
+        return Ok(Some(Done::Updated {
+            matched: 1,
+            changed: u64::from(is_changed),
+        }));
     }
     let old = snapshot.rows(&ids, Some(&columns)).map_err(table_error)?;
     // It would hold on to the list of pages, which the change would have to copy then.
@@ -159,18 +213,16 @@ fn update(
     let mut differs: Option<BooleanArray> = None;
     for ((column, value), before) in assignments.iter().zip(old.columns()) {
         let column_type = &target.table.columns()[*column].column_type;
-        let summed;
-        let values: Vec<Value<'_>> = match value {
-            NewValue::Value(cell) => vec![cell.value(constants); matched],
-            NewValue::Sum { is_minus, other } => {
-                match sums(before, *is_minus, other.value(constants)) {
-                    Some(sums) => summed = sums,
-                    None => return Ok(None),
-                }
-                summed.iter().map(Option::as_ref).collect()
-            }
+        let after = match value {
+            NewValue::Value(cell) => column_of(&vec![cell.value(constants); matched], column_type),
+            NewValue::Sum { is_minus, other } => sums(before, *is_minus, other.value(constants))
+                .and_then(|sums| {
+                    let sums: Vec<Value<'_>> = sums.iter().map(Option::as_ref).collect();
+                    column_of(&sums, column_type)
+                }),
+            NewValue::Computed(place) => computed.get(*place).cloned(),
         };
-        let Some(after) = column_of(&values, column_type) else {
+        let Some(after) = after else {
             return Ok(None);
         };
         let differing = distinct(&after, before).map_err(plan_error)?;
@@ -188,11 +240,7 @@ fn update(
             for values in &mut new {
                 *values = filter(values, &differs).map_err(plan_error)?;
             }
-            let mut row = 0;
-            gone.retain(|_| {
-                row += 1;
-                differs.value(row - 1)
-            });
+            keep(&mut gone, &differs);
         }
         let ids = UInt64Array::from(gone);
         let assigned = change.assign(&ids, &columns, &new);
@@ -207,23 +255,26 @@ fn update(
     }))
 }
 
-/// Gives one row values that do not depend on those that it has, and are not read therefore.
-fn update_one(
+/// Gives one row values, constants and those that were computed, and tells whether it has others
+/// now. For constants the old ones are not read.
+pub(super) fn assign_one(
     connection: &Connection,
     target: &Target,
-    mut change: Change,
-    id: u64,
+    (mut change, id): (Change, u64),
     assignments: &[(usize, NewValue)],
+    computed: &[ArrayRef],
     constants: &[Option<Literal<'_>>],
-) -> Found<Done> {
+) -> Found<bool> {
     let mut columns = Vec::with_capacity(assignments.len());
     let mut new = Vec::with_capacity(assignments.len());
     for (column, value) in assignments {
-        let NewValue::Value(cell) = value else {
-            return Ok(None);
-        };
         let column_type = &target.table.columns()[*column].column_type;
-        let Some(value) = column_of(&[cell.value(constants)], column_type) else {
+        let value = match value {
+            NewValue::Value(cell) => column_of(&[cell.value(constants)], column_type),
+            NewValue::Computed(place) => computed.get(*place).cloned(),
+            NewValue::Sum { .. } => None,
+        };
+        let Some(value) = value else {
             return Ok(None);
         };
         columns.push(*column);
@@ -233,25 +284,70 @@ fn update_one(
     if is_changed && !commit(connection, target, change)? {
         return Ok(None);
     }
-    Ok(Some(Done::Updated {
-        matched: 1,
-        changed: u64::from(is_changed),
-    }))
+    Ok(Some(is_changed))
+}
+
+/// Those of some rows that a statement changes, and the values that they get; `None` where that
+/// takes the long way.
+fn chosen(
+    chosen: &Chosen,
+    snapshot: &TableSnapshot,
+    mut ids: Vec<u64>,
+    constants: &[Option<Literal<'_>>],
+) -> Found<(Vec<u64>, Vec<ArrayRef>)> {
+    let mut values = Vec::new();
+    if let Some(over) = &chosen.over {
+        if !ids.is_empty() {
+            let rows = snapshot
+                .rows(&ids, Some(&over.columns))
+                .map_err(table_error)?;
+            let Some(given) = over.given(rows.columns(), ids.len(), &[], constants) else {
+                return Ok(None);
+            };
+            if let Some(stays) = &given.stays {
+                keep(&mut ids, stays);
+            }
+            values = given.values;
+        }
+        if ids.is_empty() && over.may_warn {
+            return Ok(None);
+        }
+    }
+    if let Some(limit) = &chosen.limit {
+        let limit = limit.value(constants).and_then(Literal::integer);
+        if limit.is_none_or(|limit| ids.len() as i128 > limit) {
+            return Ok(None);
+        }
+    }
+    Ok(Some((ids, values)))
+}
+
+/// Keeps those ids that are told to stay.
+fn keep(ids: &mut Vec<u64>, stays: &BooleanArray) {
+    let mut row = 0;
+    ids.retain(|_| {
+        row += 1;
+        stays.value(row - 1)
+    });
 }
 
 fn delete(
     connection: &Connection,
     target: &Target,
-    rows: &Choice,
+    rows: &Chosen,
     constants: &[Option<Literal<'_>>],
 ) -> Found<Done> {
-    let Some((searches, _turn)) = begin(target, rows, constants) else {
+    let Some((searches, _turn)) = begin(connection, target, rows, constants) else {
         return Ok(None);
     };
     let mut change = target.table.begin_change();
-    let Some((_, ids)) = find(target, &searches, CHANGED_MAX)? else {
+    let Some((snapshot, ids)) = find(target, &searches, CHANGED_MAX)? else {
         return Ok(None);
     };
+    let Some((ids, _)) = chosen(rows, &snapshot, ids, constants)? else {
+        return Ok(None);
+    };
+    drop(snapshot);
     change.remove(&UInt64Array::from(ids));
     let removed = change.changed();
     if !commit(connection, target, change)? {
@@ -375,11 +471,17 @@ fn compute(
 
 /// The searches for the rows that a statement changes, and the right to change them.
 fn begin(
+    connection: &Connection,
     target: &Target,
-    rows: &Choice,
+    chosen: &Chosen,
     constants: &[Option<Literal<'_>>],
 ) -> Option<(Vec<Search>, Option<Turn>)> {
-    let searches = rows.searches(&target.table, constants)?;
+    if let Some(over) = &chosen.over
+        && !over.are_of(connection, constants)
+    {
+        return None;
+    }
+    let searches = chosen.rows.searches(&target.table, constants)?;
     Some((searches, turn(target, Purpose::Change)?))
 }
 
@@ -427,7 +529,7 @@ fn sums(old: &ArrayRef, is_minus: bool, other: Value<'_>) -> Option<Vec<Option<L
 }
 
 /// The right to write, as long as nobody else has it: `Some(None)` where none is needed.
-fn turn(target: &Target, purpose: Purpose) -> Option<Option<Turn>> {
+pub(super) fn turn(target: &Target, purpose: Purpose) -> Option<Option<Turn>> {
     let Some(turns) = target.table.turns() else {
         return Some(None);
     };
@@ -445,7 +547,11 @@ fn turn(target: &Target, purpose: Purpose) -> Option<Option<Turn>> {
 }
 
 /// Makes a change part of its table; whether nobody else was faster.
-fn commit(connection: &Connection, target: &Target, change: Change) -> Result<bool, MySqlError> {
+pub(super) fn commit(
+    connection: &Connection,
+    target: &Target,
+    change: Change,
+) -> Result<bool, MySqlError> {
     connection.before_change(&target.table)?;
     match change.commit() {
         Ok(()) => Ok(true),
@@ -454,7 +560,7 @@ fn commit(connection: &Connection, target: &Target, change: Change) -> Result<bo
     }
 }
 
-fn table_error(error: mayfly_table::Error) -> MySqlError {
+pub(super) fn table_error(error: mayfly_table::Error) -> MySqlError {
     errors::from_table(&error)
 }
 
