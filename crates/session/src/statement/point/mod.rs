@@ -14,6 +14,9 @@
 //! Where a SELECT finds thousands of rows, they are fetched page by page by whoever reads them: the
 //! client's thread, which waits for the client between them and runs others meanwhile.
 //!
+//! What depends on the rows, the rest of a condition behind its key or a value such as `UPPER(c)`,
+//! is computed over those that are found ([`over_rows`] for changes, [`remainder`] for queries).
+//!
 //! **Never** warns, and never converts: where a value would be rounded, cut or refused, where very
 //! many rows are found or a table is busy, it does nothing, and the statement goes the long way
 //! from its beginning. So it has no meaning of its own.

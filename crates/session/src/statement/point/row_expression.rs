@@ -146,6 +146,21 @@ impl Of<'_> {
         let kind = kinds.find(|kind| *kind != Beside::Anything);
         kind.unwrap_or(Beside::Anything)
     }
+
+    /// The kind of an expression among others, if all are of it: a number among texts makes numbers
+    /// of all.
+    fn kind_among<'e>(&self, expr: &Expr, others: impl IntoIterator<Item = &'e Expr>) -> Beside {
+        let kind = self.kind(expr);
+        let is_alike = |other: &Expr| match Literal::of(other) {
+            Some(Some(literal)) => literal.is_text == (kind == Beside::Text),
+            Some(None) => true,
+            None => self.kind(other) == kind,
+        };
+        match others.into_iter().all(is_alike) {
+            true => kind,
+            false => Beside::Anything,
+        }
+    }
 }
 
 /// What a constant stands beside.
@@ -254,11 +269,11 @@ impl Reader<'_> {
             Expr::Between {
                 expr, low, high, ..
             } => {
-                let beside = self.of.kind(expr);
+                let beside = self.of.kind_among(expr, [low.as_ref(), high.as_ref()]);
                 self.all([expr.as_mut(), low, high], beside)?
             }
             Expr::InList { expr, list, .. } => {
-                let beside = self.of.kind(expr);
+                let beside = self.of.kind_among(expr, list.iter());
                 self.all(std::iter::once(expr.as_mut()).chain(list), beside)?
             }
             Expr::Like {
