@@ -76,7 +76,7 @@ pub(super) fn parted(condition: &Expr, of: &Of<'_>, constants: &mut Constants) -
     for term in conjuncts(condition) {
         // The constants of a term are the same, whoever reads it.
         let start = constants.0.len();
-        let read = of.read(term, constants);
+        let read = of.read_condition(term, constants);
         let of_rest = constants.0.split_off(start);
         let mut reader = Reader {
             table: of.table,

@@ -33,6 +33,10 @@ const OF_TEXTS: [&str; 8] = [
 /// Functions that give one of their arguments.
 const OF_ONE_KIND: [&str; 2] = ["coalesce", "ifnull"];
 
+/// Functions of texts that give numbers, and functions of numbers.
+const LENGTHS: [&str; 4] = ["char_length", "character_length", "length", "octet_length"];
+const OF_NUMBERS: [&str; 6] = ["abs", "ceil", "ceiling", "floor", "round", "sign"];
+
 /// The column of a slot.
 pub(super) fn slot_name(place: usize) -> String {
     format!("\u{1}constant {place}")
@@ -51,6 +55,8 @@ pub(super) struct Reads {
     pub(super) fixed: Vec<usize>,
     /// Whether the long way may warn of a constant where no row is found.
     pub(super) may_warn: bool,
+    /// Whether a row may warn or fail: as a condition it would tell of which rows it was asked.
+    pub(super) row_may_warn: bool,
 }
 
 impl Reads {
@@ -60,6 +66,7 @@ impl Reads {
         self.slots.extend_from_slice(&other.slots);
         self.fixed.extend_from_slice(&other.fixed);
         self.may_warn |= other.may_warn;
+        self.row_may_warn |= other.row_may_warn;
     }
 }
 
@@ -92,6 +99,18 @@ impl Of<'_> {
         let has_column = reader.read(&mut expr, Beside::Anything)?;
         let reads = reader.reads;
         has_column.then_some(RowExpression { expr, reads })
+    }
+
+    /// The same for a condition, of which no row may warn: which rows it is asked of depends on the
+    /// key that a plan chooses.
+    pub(super) fn read_condition(
+        &self,
+        expr: &Expr,
+        constants: &mut Constants,
+    ) -> Option<RowExpression> {
+        let is_text = self.kind(expr) == Beside::Text;
+        let read = self.read(expr, constants)?;
+        (!is_text && !read.reads.row_may_warn).then_some(read)
     }
 
     fn column(&self, expr: &Expr) -> Option<usize> {
@@ -131,6 +150,11 @@ impl Of<'_> {
                     false => Beside::Anything,
                 }
             }
+            Expr::Function(function)
+                if name_of(function).is_some_and(|name| OF_TEXTS.contains(&name.as_str())) =>
+            {
+                Beside::Text
+            }
             other => {
                 let column = self.column(other).or_else(|| self.new_column(other));
                 column.map_or(Beside::Anything, |column| {
@@ -145,6 +169,22 @@ impl Of<'_> {
         let mut kinds = exprs.into_iter().map(|expr| self.kind(expr));
         let kind = kinds.find(|kind| *kind != Beside::Anything);
         kind.unwrap_or(Beside::Anything)
+    }
+
+    /// Whether any of some expressions is a text that each row has.
+    fn has_texts<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> bool {
+        exprs
+            .into_iter()
+            .any(|expr| self.kind(expr) == Beside::Text)
+    }
+
+    /// Whether texts that each row has are compared as numbers or moments.
+    fn mixes<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr> + Clone) -> bool {
+        let is_other = |expr: &Expr| match Literal::of(expr) {
+            Some(literal) => literal.is_some_and(|literal| !literal.is_text),
+            None => self.kind(expr) != Beside::Text,
+        };
+        self.has_texts(exprs.clone()) && exprs.into_iter().any(is_other)
     }
 
     /// The kind of an expression among others, if all are of it: a number among texts makes numbers
@@ -234,14 +274,27 @@ impl Reader<'_> {
         let any = Beside::Anything;
         let has_column = match expr {
             Expr::Nested(inner) => return self.read(inner, beside),
-            Expr::IsNull(inner)
-            | Expr::IsNotNull(inner)
-            | Expr::UnaryOp {
-                op: UnaryOperator::Not | UnaryOperator::Minus,
-                expr: inner,
-            } => self.read(inner, any)?,
+            Expr::IsNull(inner) | Expr::IsNotNull(inner) => self.read(inner, any)?,
+            Expr::UnaryOp { op, expr: inner } => {
+                self.reads.row_may_warn |= match op {
+                    UnaryOperator::Not => self.of.has_texts([inner.as_ref()]),
+                    UnaryOperator::Minus => true,
+                    _ => return None,
+                };
+                self.read(inner, any)?
+            }
             Expr::BinaryOp { left, op, right } => {
-                let kind = self.of.kind_of_any([left.as_ref(), right.as_ref()]);
+                let sides = [left.as_ref(), right.as_ref()];
+                let kind = self.of.kind_of_any(sides);
+                self.reads.row_may_warn |= match op {
+                    BinaryOperator::And | BinaryOperator::Or => self.of.has_texts(sides),
+                    BinaryOperator::Plus
+                    | BinaryOperator::Minus
+                    | BinaryOperator::Multiply
+                    | BinaryOperator::Divide
+                    | BinaryOperator::Modulo => true,
+                    _ => self.of.mixes(sides),
+                };
                 let beside = match op {
                     BinaryOperator::Eq
                     | BinaryOperator::NotEq
@@ -269,10 +322,14 @@ impl Reader<'_> {
             Expr::Between {
                 expr, low, high, ..
             } => {
+                let all = [expr.as_ref(), low.as_ref(), high.as_ref()];
+                self.reads.row_may_warn |= self.of.mixes(all);
                 let beside = self.of.kind_among(expr, [low.as_ref(), high.as_ref()]);
                 self.all([expr.as_mut(), low, high], beside)?
             }
             Expr::InList { expr, list, .. } => {
+                let all = std::iter::once(expr.as_ref()).chain(list.iter());
+                self.reads.row_may_warn |= self.of.mixes(all);
                 let beside = self.of.kind_among(expr, list.iter());
                 self.all(std::iter::once(expr.as_mut()).chain(list), beside)?
             }
@@ -295,6 +352,7 @@ impl Reader<'_> {
                 else_result,
                 ..
             } => {
+                self.reads.row_may_warn = true;
                 let mut has_column = self.all(operand.as_deref_mut(), any)?;
                 for when in conditions {
                     has_column |= self.all([&mut when.condition, &mut when.result], any)?;
@@ -331,6 +389,13 @@ impl Reader<'_> {
                 _ => return None,
             }
         }
+        let of_texts = |name: &str| OF_TEXTS.contains(&name) || LENGTHS.contains(&name);
+        self.reads.row_may_warn |= match name.as_str() {
+            name if of_texts(name) => false,
+            name if OF_ONE_KIND.contains(&name) => self.of.mixes(exprs.iter().copied()),
+            name if OF_NUMBERS.contains(&name) => self.of.has_texts(exprs.iter().copied()),
+            _ => true,
+        };
         let beside = match name.as_str() {
             name if OF_TEXTS.contains(&name) => Beside::Text,
             name if OF_ONE_KIND.contains(&name) => self.of.kind_of_any(exprs),
