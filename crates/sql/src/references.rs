@@ -88,7 +88,7 @@ pub(crate) fn table_name(name: &ObjectName) -> Option<TableName> {
 }
 
 /// `UTC_DATE` and its like are calls without parentheses.
-pub(crate) fn is_clock(ident: &Ident) -> bool {
+pub fn is_clock(ident: &Ident) -> bool {
     let clocks = ["utc_date", "utc_time", "utc_timestamp"];
     ident.quote_style.is_none()
         && clocks

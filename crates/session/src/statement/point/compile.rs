@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_sql::change::{Mention, mentions, only_table};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::parse;
+use mayfly_sql::references::is_clock;
 use mayfly_sql::statement::{
     Delete, Insert, InsertSource, RowChoice, Statement, TableName, Update,
 };
@@ -332,7 +333,16 @@ fn new_value(
     Some(NewValue::Sum { is_minus, other })
 }
 
+/// The column that an expression is.
 pub(super) fn column_of(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
+    match expr {
+        Expr::Identifier(ident) if is_clock(ident) => None,
+        other => named_column(other, table, alias),
+    }
+}
+
+/// The column that a name means where only columns are named.
+pub(super) fn named_column(expr: &Expr, table: &Table, alias: &str) -> Option<usize> {
     match expr {
         Expr::Identifier(ident) => table.definition().column(&ident.value),
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {

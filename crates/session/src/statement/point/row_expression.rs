@@ -22,7 +22,7 @@ use mayfly_sql::repeatable::is_function;
 use mayfly_table::Table;
 use mayfly_types::{CASELESS, COLLATION_KEY, ColumnType};
 
-use super::compile::{Constants, column_of};
+use super::compile::{Constants, column_of, named_column};
 
 /// Aggregates, which are no functions of one row.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
@@ -127,7 +127,9 @@ impl Of<'_> {
         };
         let is_it = self.has_new_row && name_of(function)? == "values";
         match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(column)) if is_it => self.column(column),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(column)) if is_it => {
+                named_column(column, self.table, self.alias)
+            }
             _ => None,
         }
     }
