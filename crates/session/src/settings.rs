@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) numbering: Numbering,
     /// The first number that the next INSERT gives, if it was said by `insert_id`; else 0.
     pub(crate) insert_id: u64,
+    /// Whether changes that read all rows are refused.
+    pub(crate) safe_updates: bool,
     /// Whether a SELECT returns all of its rows.
     pub(crate) selects_all: bool,
     /// How long a client may say nothing, in seconds.
@@ -69,6 +71,7 @@ impl Settings {
                 offset: variables.number("auto_increment_offset"),
             },
             insert_id: variables.number("insert_id"),
+            safe_updates: variables.is_on("sql_safe_updates"),
             selects_all: variables.number("sql_select_limit") == u64::MAX,
             wait_timeout: variables.number("wait_timeout"),
             read_timeout: variables.number("net_read_timeout"),

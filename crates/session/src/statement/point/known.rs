@@ -251,6 +251,8 @@ pub(super) struct Target {
     pub(super) table: Arc<Table>,
     /// Whether it is a temporary table of the session.
     pub(super) is_own: bool,
+    /// Whether the transaction may not change it.
+    is_read_only: bool,
     pub(super) settings: Settings,
     /// The right to write it, if the caller has it already.
     pub(super) held: RefCell<Option<HeldTurn>>,
@@ -277,6 +279,7 @@ impl PointStatement {
         Some(Target {
             table,
             is_own,
+            is_read_only: !is_own && local.only_reads(),
             settings: local.settings(),
             held: RefCell::default(),
             busy: RefCell::default(),
@@ -290,6 +293,17 @@ impl PointStatement {
             Action::Upsert { over, .. } => over.is_none(),
             Action::Update { rows, .. } | Action::Delete(rows) => rows.over.is_none(),
             _ => true,
+        }
+    }
+
+    /// Whether a change may be refused, be there rows that it changes or not: the long way knows.
+    pub(super) fn may_be_refused(&self, target: &Target) -> bool {
+        match self.action {
+            Action::Insert { .. } | Action::Upsert { .. } => target.is_read_only,
+            Action::Update { .. } | Action::Delete { .. } => {
+                target.is_read_only || target.settings.safe_updates
+            }
+            Action::Select { .. } | Action::Compute { .. } => false,
         }
     }
 

@@ -49,6 +49,9 @@ impl PointStatement {
         target: &Target,
         given: &Given<'_>,
     ) -> Found<Ran> {
+        if self.may_be_refused(target) {
+            return Ok(None);
+        }
         let constants = &given.constants;
         let done = match &self.action {
             Action::Insert { columns, width } => insert(connection, target, columns, *width, given),
