@@ -107,10 +107,14 @@ pub(super) fn parted(condition: &Expr, of: &Of<'_>, constants: &mut Constants) -
     Some(Parted { choice, rest })
 }
 
-/// The key that most of some conditions lead to rows by, and which of them do: a unique key of
-/// which all columns are known before others.
+/// Whether a key finds one row, how many of its columns are known, and by how many conditions.
+type Worth = (bool, usize, usize);
+
+/// The key that some conditions lead to the fewest rows by, and which of them do: a unique key of
+/// which all columns are known, then the one of which most columns are known, then the one that
+/// most conditions lead by. `k = 1 AND id < 500` finds rows by `k`.
 fn choice_of_some(terms: &[Option<&[Branch]>], table: &Table) -> Option<(Choice, Vec<bool>)> {
-    let mut best: Option<((bool, usize), Choice, Vec<bool>)> = None;
+    let mut best: Option<(Worth, Choice, Vec<bool>)> = None;
     for (key, definition) in table.definition().keys.iter().enumerate() {
         let columns: Vec<usize> = definition.parts.iter().map(|part| part.column).collect();
         for width in (1..=columns.len()).rev() {
@@ -121,10 +125,12 @@ fn choice_of_some(terms: &[Option<&[Branch]>], table: &Table) -> Option<(Choice,
             let Some(branches) = branches.collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            let is_whole = |branch: &Branch| branch.parts.len() == columns.len();
-            let finds_one = definition.is_unique() && branches.iter().all(is_whole);
+            let known = branches.iter().map(Branch::known_columns).min();
+            let known = known.unwrap_or_default();
+            let finds_one = definition.is_unique() && known == columns.len();
             let worth = (
                 finds_one,
+                known,
                 is_used.iter().filter(|is_used| **is_used).count(),
             );
             if best.as_ref().is_none_or(|(other, ..)| worth > *other) {
@@ -321,6 +327,11 @@ impl Branch {
     fn columns(&self) -> impl Iterator<Item = usize> {
         let parts = self.parts.iter().map(|(column, _)| *column);
         parts.chain(self.among.iter().map(|(column, _)| *column))
+    }
+
+    /// How many columns are known: those that equal something, and the one that is in a list.
+    fn known_columns(&self) -> usize {
+        self.parts.len() + usize::from(matches!(self.among, Some((_, Among::In(_)))))
     }
 
     /// What both say; `None` where they say something of one column, unless that is its lower and
