@@ -222,6 +222,7 @@ pub(crate) fn run_known(
         Err(panic) => Err(crashed(&panic_text(panic))),
     };
     let rows = ended.as_ref().map_or(0, Done::rows);
+    let is_query = statement.is_query();
     let counters = moved(&target.table, &before);
     let tables = match &ended {
         Ok(Done::Selected(_, tables)) => tables.as_slice(),
@@ -232,10 +233,10 @@ pub(crate) fn run_known(
         digest: statement.digests.of(given, &own_digest),
         is_failed: ended.is_err(),
         stats: StatementStats::new(started.elapsed(), rows, tables, &counters),
-        is_query: statement.is_query(),
+        is_query,
         reads: Reads {
             tables: target.reads.get(),
-            rows,
+            rows: if is_query { rows } else { 0 },
             ..Reads::default()
         },
         tables,
