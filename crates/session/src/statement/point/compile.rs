@@ -104,14 +104,8 @@ impl Job {
     ) -> Option<PointStatement> {
         let plain = insert.on_duplicate.is_empty().then_some(insert)?;
         let (table, columns, width) = self.inserted(plain, constants, row_count)?;
-        let meant = self.meant(&table, &insert.table)?;
-        Some(PointStatement {
-            name: insert.table.clone(),
-            meant,
-            action: Action::Insert { columns, width },
-            columns: Vec::new(),
-            digests: KnownDigests::default(),
-        })
+        let action = Action::Insert { columns, width };
+        self.change_of(&table, insert.table.clone(), action)
     }
 
     /// The table of an INSERT, what its columns get, and how many constants a row has.
@@ -203,17 +197,11 @@ impl Job {
         }
         let condition = update.choice.condition.as_ref()?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
-        let meant = self.meant(&table, &mention.table)?;
-        Some(PointStatement {
-            name: mention.table,
-            meant,
-            action: Action::Update {
-                rows: Chosen::all(rows),
-                assignments,
-            },
-            columns: Vec::new(),
-            digests: KnownDigests::default(),
-        })
+        let action = Action::Update {
+            rows: Chosen::all(rows),
+            assignments,
+        };
+        self.change_of(&table, mention.table, action)
     }
 
     fn delete_by_key(&self, delete: &Delete, constants: &mut Constants) -> Option<PointStatement> {
@@ -222,14 +210,11 @@ impl Job {
         self.deleted(&mentions(&mut from), &delete.targets).ok()?;
         let condition = delete.choice.condition.as_ref()?;
         let rows = choice(condition, &table, &mention.alias, constants)?;
-        let meant = self.meant(&table, &mention.table)?;
-        Some(PointStatement {
-            name: mention.table,
-            meant,
-            action: Action::Delete(Chosen::all(rows)),
-            columns: Vec::new(),
-            digests: KnownDigests::default(),
-        })
+        let action = Action::Delete {
+            rows: Chosen::all(rows),
+            is_multi: !delete.targets.is_empty(),
+        };
+        self.change_of(&table, mention.table, action)
     }
 
     fn query_by_key(&self, query: &Query, constants: &mut Constants) -> Option<PointStatement> {
@@ -276,6 +261,22 @@ impl Job {
             return None;
         }
         self.keyed(&choice.from)
+    }
+
+    /// A change of a table of this name.
+    pub(super) fn change_of(
+        &self,
+        table: &Table,
+        name: TableName,
+        action: Action,
+    ) -> Option<PointStatement> {
+        Some(PointStatement {
+            meant: self.meant(table, &name)?,
+            name,
+            action,
+            columns: Vec::new(),
+            digests: KnownDigests::default(),
+        })
     }
 
     /// What the name of a table means.

@@ -10,7 +10,7 @@ use mayfly_table::Table;
 
 use super::compile::Constants;
 use super::key_condition::{Parted, parted};
-use super::known::{Action, Assignments, Cell, Chosen, KnownDigests, NewValue, PointStatement};
+use super::known::{Action, Assignments, Cell, Chosen, NewValue, PointStatement};
 use super::over_rows::OverRows;
 use super::row_expression::{Of, RowExpression};
 use crate::statement::Job;
@@ -73,7 +73,7 @@ impl Job {
         let sets = &update.assignments;
         let (assignments, values) = self.assignments(sets, &of, &mention, constants)?;
         let rows = self.chosen_over_rows(&update.choice, &of, values, constants)?;
-        self.change_of(&table, mention, Action::Update { rows, assignments })
+        self.change_of(&table, mention.table, Action::Update { rows, assignments })
     }
 
     fn delete_over_rows(
@@ -90,7 +90,8 @@ impl Job {
             has_new_row: false,
         };
         let rows = self.chosen_over_rows(&delete.choice, &of, Vec::new(), constants)?;
-        self.change_of(&table, mention, Action::Delete(rows))
+        let is_multi = !delete.targets.is_empty();
+        self.change_of(&table, mention.table, Action::Delete { rows, is_multi })
     }
 
     fn upsert(&self, insert: &Insert, constants: &mut Constants) -> Option<PointStatement> {
@@ -128,17 +129,7 @@ impl Job {
             assignments,
             over,
         };
-        self.change_of(&table, mention, action)
-    }
-
-    fn change_of(&self, table: &Table, mention: Mention, action: Action) -> Option<PointStatement> {
-        Some(PointStatement {
-            meant: self.meant(table, &mention.table)?,
-            name: mention.table,
-            action,
-            columns: Vec::new(),
-            digests: KnownDigests::default(),
-        })
+        self.change_of(&table, mention.table, action)
     }
 
     /// The rows that a key finds, and what is computed over them.

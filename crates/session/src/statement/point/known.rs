@@ -17,6 +17,7 @@ use mayfly_table::{Definition, Dictionary, Table, Turn};
 use super::key_condition::Choice;
 use super::over_rows::OverRows;
 use super::remainder::Remainder;
+use crate::commands::Command;
 use crate::digests::DigestCell;
 use crate::local::Local;
 use crate::outcome::ColumnInfo;
@@ -180,12 +181,13 @@ pub(super) enum Action {
         rows: Chosen,
         assignments: Assignments,
     },
-    Delete(Chosen),
-    /// The places of the columns.
-    Select {
-        rows: Choice,
-        columns: Vec<usize>,
+    Delete {
+        rows: Chosen,
+        /// Whether it names the table that it deletes from: it counts as one of several.
+        is_multi: bool,
     },
+    /// The places of the columns.
+    Select { rows: Choice, columns: Vec<usize> },
     /// What a plan makes of the rows.
     Compute {
         rows: Choice,
@@ -291,7 +293,7 @@ impl PointStatement {
     pub(super) fn is_for_others(&self) -> bool {
         match &self.action {
             Action::Upsert { over, .. } => over.is_none(),
-            Action::Update { rows, .. } | Action::Delete(rows) => rows.over.is_none(),
+            Action::Update { rows, .. } | Action::Delete { rows, .. } => rows.over.is_none(),
             _ => true,
         }
     }
@@ -316,7 +318,8 @@ impl PointStatement {
         match self.action {
             Action::Insert { .. } | Action::Upsert { .. } => status.inserts += 1,
             Action::Update { .. } => status.updates += 1,
-            Action::Delete(_) => status.deletes += 1,
+            Action::Delete { is_multi: true, .. } => status.commands.add(Command::DeleteSeveral),
+            Action::Delete { .. } => status.deletes += 1,
             Action::Select { .. } | Action::Compute { .. } => status.selects += 1,
         }
     }

@@ -69,7 +69,7 @@ impl PointStatement {
             Action::Update { rows, assignments } => {
                 update(connection, target, rows, assignments, constants)
             }
-            Action::Delete(rows) => delete(connection, target, rows, constants),
+            Action::Delete { rows, .. } => delete(connection, target, rows, constants),
             Action::Select { rows, columns } => {
                 return select(connection, target, rows, columns, constants);
             }
