@@ -5,8 +5,9 @@
 
 use mayfly_sql::change::{Mention, mentions};
 use mayfly_sql::literal::Literal;
-use mayfly_sql::statement::{Delete, Insert, RowChoice, SetColumn, Statement, Update};
-use mayfly_table::Table;
+use mayfly_sql::statement::{
+    Delete, Insert, InsertSource, RowChoice, SetColumn, Statement, Update,
+};
 
 use super::compile::Constants;
 use super::key_condition::{Parted, parted};
@@ -28,7 +29,7 @@ impl Job {
         parsed: &Statement,
     ) -> Option<(PointStatement, Given<'static>)> {
         let is_one = match parsed {
-            Statement::Insert(insert) => !insert.on_duplicate.is_empty(),
+            Statement::Insert(insert) => !insert.on_duplicate.is_empty() && has_one_row(insert),
             Statement::Update(_) | Statement::Delete(_) => true,
             _ => false,
         };
@@ -97,8 +98,7 @@ impl Job {
     fn upsert(&self, insert: &Insert, constants: &mut Constants) -> Option<PointStatement> {
         let mut rows = 0;
         let (table, columns, _) = self.inserted(insert, constants, &mut rows)?;
-        let has_unique_key = table.definition().keys.iter().any(|key| key.is_unique());
-        if rows != 1 || !has_unique_key {
+        if !table.definition().keys.iter().any(|key| key.is_unique()) {
             return None;
         }
         let mention = Mention::of(insert.table.clone());
@@ -200,4 +200,8 @@ impl Job {
         }
         Some((assignments, values))
     }
+}
+
+fn has_one_row(insert: &Insert) -> bool {
+    matches!(&insert.source, InsertSource::Values(rows) if rows.len() == 1)
 }
