@@ -143,7 +143,7 @@ pub struct Slot {
     pub constant: usize,
     /// What it is.
     pub kind: Kind,
-    /// Whether a minus stands before it that is no part of the constant: `a > -5`.
+    /// Whether a minus stands before it that is no part of the constant: `a > - 5`.
     is_negated: bool,
 }
 
@@ -502,7 +502,8 @@ mod tests {
                 "SELECT a FROM t WHERE b BETWEEN 1 AND 2 OR b IN (3, -4) OR (b, c) = (5, 6)",
                 "1 2 3 4 5 6",
             ),
-            ("SELECT a FROM t WHERE b > -2 AND 3 <= c", "-2 3"),
+            ("SELECT a FROM t WHERE b > - 2 AND 3 <= c", "-2 3"),
+            ("SELECT a FROM t WHERE b > -2 AND c <>-3", "2 3"),
             (
                 "SELECT a FROM t WHERE b + 1 = 2 AND c LIKE 'x%' AND ABS(3) = 4",
                 "2 4",

@@ -353,7 +353,7 @@ fn class_of(byte: u8) -> Class {
 fn has_value_before(bytes: &[u8], at: usize) -> bool {
     let mut before = bytes.get(..at).unwrap_or_default().iter().rev();
     let last = before.find(|byte| !byte.is_ascii_whitespace());
-    !matches!(last, Some(b'(' | b',' | b'='))
+    !matches!(last, Some(b'(' | b',' | b'=' | b'<' | b'>'))
 }
 
 fn behind_spaces(bytes: &[u8], start: usize) -> usize {
@@ -516,7 +516,7 @@ mod tests {
 
     #[test]
     fn a_minus_is_a_sign_where_no_value_stands_before_it() {
-        let signs = |text| {
+        let signs = |text: &str| {
             let template = Template::read(text).unwrap();
             let constants = template.constants.into_iter().flatten();
             constants.map(|found| found.is_negative).collect::<Vec<_>>()
@@ -524,6 +524,14 @@ mod tests {
         assert_eq!(signs("SELECT a FROM t WHERE id = -1"), [true]);
         assert_eq!(signs("SELECT a FROM t WHERE id=-1"), [true]);
         assert_eq!(signs("UPDATE t SET a = a -1 WHERE id = 2"), [false, false]);
+        for operator in ["<", ">", "<=", ">=", "<>", "!=", "<=>"] {
+            for space in ["", " "] {
+                let text = format!("SELECT a FROM t WHERE id {operator}{space}-1");
+                assert_eq!(signs(&text), [true], "{text}");
+            }
+        }
+        assert_eq!(signs("SELECT a FROM t WHERE id > - 1"), [false]);
+        assert_eq!(signs("SELECT a FROM t WHERE a > b -1"), [false]);
         assert_eq!(
             signs("INSERT INTO t VALUES (-1,-2, 3-4)"),
             [true, true, false, false]
