@@ -188,7 +188,7 @@ impl Job {
                     NewValue::Value(cell)
                 }
                 None => {
-                    let value = of.read(value, constants)?;
+                    let value = of.read_value(value, place, constants)?;
                     if value.reads.columns.iter().any(is_assigned) {
                         return None;
                     }

@@ -43,8 +43,6 @@ pub(super) struct OverRows {
     new_columns: Vec<usize>,
     slots: Vec<(usize, DataType)>,
     fixed: Vec<(usize, Literal<'static>)>,
-    /// Whether the long way may warn of a constant where no row is found.
-    pub(super) may_warn: bool,
     schema: SchemaRef,
     /// What is true for the rows that are meant; all are where there is none.
     condition: Option<Computed>,
@@ -145,7 +143,6 @@ impl OverRows {
             new_columns: reads.new_columns.into_iter().collect(),
             slots: reads.slots,
             fixed: fixed.collect::<Option<_>>()?,
-            may_warn: reads.may_warn,
             schema,
             condition,
             values: assigned,

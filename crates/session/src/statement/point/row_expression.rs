@@ -6,8 +6,9 @@
 //! constant may decide how MySQL reads the rest, so it is fixed: another one takes another
 //! expression.
 //!
-//! **Never** reads a part without a column (`1 = 1`, `UPPER('a')`): the long way computes such a
-//! part once, and warns even where no row is found.
+//! **Never** reads a part without a column (`1 = 1`, `UPPER('a')`), nor a text that may warn when
+//! it becomes a number or a moment (`k = '1x'`): the long way computes such a part once, and warns
+//! whichever rows are found.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_sql::change::new_column;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::repeatable::is_function;
+use mayfly_sql::slots::Kind;
 use mayfly_table::Table;
 use mayfly_types::{CASELESS, COLLATION_KEY, ColumnType};
 
@@ -30,12 +32,13 @@ const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 const OF_TEXTS: [&str; 8] = [
     "concat", "lcase", "lower", "ltrim", "reverse", "rtrim", "ucase", "upper",
 ];
-/// Functions that give one of their arguments.
+/// Functions that give one of their arguments, all of which are of one kind here.
 const OF_ONE_KIND: [&str; 2] = ["coalesce", "ifnull"];
 
-/// Functions of texts that give numbers, and functions of numbers.
+/// Functions of texts that give numbers, and functions of numbers that never fail: the ABS of the
+/// least BIGINT does.
 const LENGTHS: [&str; 4] = ["char_length", "character_length", "length", "octet_length"];
-const OF_NUMBERS: [&str; 6] = ["abs", "ceil", "ceiling", "floor", "round", "sign"];
+const OF_NUMBERS: [&str; 4] = ["ceil", "ceiling", "floor", "sign"];
 
 /// The column of a slot.
 pub(super) fn slot_name(place: usize) -> String {
@@ -53,10 +56,6 @@ pub(super) struct Reads {
     pub(super) slots: Vec<(usize, DataType)>,
     /// Those that may not.
     pub(super) fixed: Vec<usize>,
-    /// Whether the long way may warn of a constant where no row is found.
-    pub(super) may_warn: bool,
-    /// Whether a row may warn or fail: as a condition it would tell of which rows it was asked.
-    pub(super) row_may_warn: bool,
 }
 
 impl Reads {
@@ -65,8 +64,6 @@ impl Reads {
         self.new_columns.extend(&other.new_columns);
         self.slots.extend_from_slice(&other.slots);
         self.fixed.extend_from_slice(&other.fixed);
-        self.may_warn |= other.may_warn;
-        self.row_may_warn |= other.row_may_warn;
     }
 }
 
@@ -87,18 +84,20 @@ pub(super) struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// Reads an expression and adds its constants; `None` if it is of no kind that is known here,
-    /// when the constants are of no use any more.
-    pub(super) fn read(&self, expr: &Expr, constants: &mut Constants) -> Option<RowExpression> {
-        let mut reader = Reader {
-            of: *self,
-            constants,
-            reads: Reads::default(),
+    /// Reads a value of a column and adds its constants; `None` if it is of no kind that is known
+    /// here, when the constants are of no use any more.
+    pub(super) fn read_value(
+        &self,
+        expr: &Expr,
+        column: usize,
+        constants: &mut Constants,
+    ) -> Option<RowExpression> {
+        let beside = match self.kind_of_column(column) {
+            Beside::Text => Beside::PlanText,
+            _ => Beside::Anything,
         };
-        let mut expr = expr.clone();
-        let has_column = reader.read(&mut expr, Beside::Anything)?;
-        let reads = reader.reads;
-        has_column.then_some(RowExpression { expr, reads })
+        let (read, _) = self.read(expr, beside, constants)?;
+        Some(read)
     }
 
     /// The same for a condition, of which no row may warn: which rows it is asked of depends on the
@@ -109,8 +108,31 @@ impl Of<'_> {
         constants: &mut Constants,
     ) -> Option<RowExpression> {
         let is_text = self.kind(expr) == Beside::Text;
-        let read = self.read(expr, constants)?;
-        (!is_text && !read.reads.row_may_warn).then_some(read)
+        let (read, row_may_warn) = self.read(expr, Beside::Anything, constants)?;
+        (!is_text && !row_may_warn).then_some(read)
+    }
+
+    /// An expression, and whether a row may warn or fail.
+    fn read(
+        &self,
+        expr: &Expr,
+        beside: Beside,
+        constants: &mut Constants,
+    ) -> Option<(RowExpression, bool)> {
+        let mut reader = Reader {
+            of: *self,
+            constants,
+            reads: Reads::default(),
+            row_may_warn: false,
+        };
+        let mut expr = expr.clone();
+        let has_column = reader.read(&mut expr, beside)?;
+        let Reader {
+            reads,
+            row_may_warn,
+            ..
+        } = reader;
+        has_column.then_some((RowExpression { expr, reads }, row_may_warn))
     }
 
     fn column(&self, expr: &Expr) -> Option<usize> {
@@ -118,10 +140,7 @@ impl Of<'_> {
     }
 
     /// The column that `VALUES(a)` names.
-    fn new_column(&self, expr: &Expr) -> Option<usize> {
-        let Expr::Function(function) = expr else {
-            return None;
-        };
+    fn new_column(&self, function: &Function) -> Option<usize> {
         let [argument] = arguments(function)? else {
             return None;
         };
@@ -134,6 +153,10 @@ impl Of<'_> {
         }
     }
 
+    fn kind_of_column(&self, place: usize) -> Beside {
+        Beside::values_of(&self.table.columns()[place].column_type)
+    }
+
     /// What kind of values an expression has.
     fn kind(&self, expr: &Expr) -> Beside {
         match expr {
@@ -143,27 +166,50 @@ impl Of<'_> {
                 op: BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply,
                 right,
             } => {
-                let is_whole = |side: &Expr| {
-                    self.kind(side) == Beside::WholeNumber
-                        || matches!(Literal::of(side), Some(Some(of)) if of.integer().is_some())
-                };
+                let is_whole =
+                    |side: &Expr| self.kind_or_literal(side) == Some(Beside::WholeNumber);
                 match is_whole(left) && is_whole(right) {
-                    true => self.kind_of_any([left.as_ref(), right.as_ref()]),
+                    true => Beside::WholeNumber,
                     false => Beside::Anything,
                 }
             }
-            Expr::Function(function)
-                if name_of(function).is_some_and(|name| OF_TEXTS.contains(&name.as_str())) =>
-            {
-                Beside::Text
-            }
+            Expr::Function(function) => self.kind_of_function(function),
             other => {
-                let column = self.column(other).or_else(|| self.new_column(other));
-                column.map_or(Beside::Anything, |column| {
-                    Beside::values_of(&self.table.columns()[column].column_type)
-                })
+                let column = self.column(other);
+                column.map_or(Beside::Anything, |column| self.kind_of_column(column))
             }
         }
+    }
+
+    fn kind_of_function(&self, function: &Function) -> Beside {
+        let name = name_of(function).unwrap_or_default();
+        if OF_TEXTS.contains(&name.as_str()) {
+            return Beside::Text;
+        }
+        if OF_ONE_KIND.contains(&name.as_str()) {
+            let kinds = self.kinds(plain_arguments(function).unwrap_or_default());
+            let is_it = |kind: &Beside| kinds.contains(kind);
+            let kind = [Beside::Text, Beside::Moment].into_iter().find(is_it);
+            return kind.unwrap_or(Beside::Anything);
+        }
+        let column = self.new_column(function);
+        column.map_or(Beside::Anything, |column| self.kind_of_column(column))
+    }
+
+    /// The same of a constant, by how it is written; `None` for NULL.
+    fn kind_or_literal(&self, expr: &Expr) -> Option<Beside> {
+        match Literal::of(expr) {
+            Some(Some(literal)) if literal.is_text => Some(Beside::Text),
+            Some(Some(literal)) if literal.integer().is_some() => Some(Beside::WholeNumber),
+            Some(Some(_)) => Some(Beside::Number),
+            Some(None) => None,
+            None => Some(self.kind(expr)),
+        }
+    }
+
+    fn kinds<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<Beside> {
+        let kinds = exprs.into_iter().map(|expr| self.kind_or_literal(expr));
+        kinds.flatten().collect()
     }
 
     /// The kind of the first of some expressions that has one.
@@ -180,27 +226,27 @@ impl Of<'_> {
             .any(|expr| self.kind(expr) == Beside::Text)
     }
 
-    /// Whether texts that each row has are compared as numbers or moments.
-    fn mixes<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr> + Clone) -> bool {
-        let is_other = |expr: &Expr| match Literal::of(expr) {
-            Some(literal) => literal.is_some_and(|literal| !literal.is_text),
-            None => self.kind(expr) != Beside::Text,
-        };
-        self.has_texts(exprs.clone()) && exprs.into_iter().any(is_other)
+    /// Whether texts or moments that each row has are compared with values of another kind. What a
+    /// constant text becomes is known when it is read.
+    fn mixes<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> bool {
+        let is_text = |expr: &Expr| Literal::of(expr).flatten().is_some_and(|of| of.is_text);
+        let kinds = self.kinds(exprs.into_iter().filter(|expr| !is_text(expr)));
+        [Beside::Text, Beside::Moment]
+            .iter()
+            .any(|kind| kinds.contains(kind) && kinds.iter().any(|other| other != kind))
     }
 
-    /// The kind of an expression among others, if all are of it: a number among texts makes numbers
-    /// of all.
+    /// What constants stand beside among the others of an expression: a number among texts makes
+    /// numbers of all, and a text among numbers makes them other numbers.
     fn kind_among<'e>(&self, expr: &Expr, others: impl IntoIterator<Item = &'e Expr>) -> Beside {
-        let kind = self.kind(expr);
-        let is_alike = |other: &Expr| match Literal::of(other) {
-            Some(Some(literal)) => literal.is_text == (kind == Beside::Text),
-            Some(None) => true,
-            None => self.kind(other) == kind,
-        };
-        match others.into_iter().all(is_alike) {
-            true => kind,
-            false => Beside::Anything,
+        use Beside::{Anything, Moment, Number, Text, WholeNumber};
+        let kinds = self.kinds(others);
+        let all_are = |of: &[Beside]| kinds.iter().all(|kind| of.contains(kind));
+        match self.kind(expr) {
+            kind @ (WholeNumber | Text) if all_are(&[kind]) => kind,
+            WholeNumber | Number if all_are(&[WholeNumber, Number, Text]) => Number,
+            Moment if all_are(&[Moment, Text]) => Moment,
+            _ => Anything,
         }
     }
 }
@@ -209,9 +255,13 @@ impl Of<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     WholeNumber,
+    /// Another number, or whole ones among others: a constant of the plan.
+    Number,
+    /// A DATE or a DATETIME.
+    Moment,
     Text,
-    /// It is the pattern of a LIKE: a constant of the plan, but never converted.
-    Pattern,
+    /// A text that is never converted, but part of the plan: the pattern of LIKE, a result of CASE.
+    PlanText,
     Anything,
 }
 
@@ -223,10 +273,35 @@ impl Beside {
             | ColumnType::MediumInt { .. }
             | ColumnType::Int { .. }
             | ColumnType::BigInt { .. } => Beside::WholeNumber,
+            ColumnType::Decimal { .. } | ColumnType::Double { .. } | ColumnType::Float { .. } => {
+                Beside::Number
+            }
+            ColumnType::Date | ColumnType::DateTime { .. } => Beside::Moment,
             ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text(_) => {
                 Beside::Text
             }
             _ => Beside::Anything,
+        }
+    }
+
+    /// What the results of a choice stand beside that stands here itself.
+    fn of_result(self) -> Beside {
+        match self {
+            Beside::Text | Beside::PlanText => Beside::PlanText,
+            _ => Beside::Anything,
+        }
+    }
+
+    /// Whether a constant never warns here: a number that is written as one, a moment in full.
+    fn takes(self, literal: &Literal<'_>) -> bool {
+        if !literal.is_text {
+            return self != Beside::Moment;
+        }
+        match self {
+            Beside::WholeNumber | Beside::Number => Kind::of(literal) == Some(Kind::QuotedInteger),
+            Beside::Moment => matches!(Kind::of(literal), Some(Kind::Day | Kind::Moment)),
+            Beside::Text | Beside::PlanText => true,
+            Beside::Anything => false,
         }
     }
 }
@@ -234,15 +309,7 @@ impl Beside {
 /// Whether values of a type are read and written here: those of others are told from what stands
 /// beside them, or from the day.
 pub(super) fn is_plain_type(column_type: &ColumnType) -> bool {
-    let is_other = matches!(
-        column_type,
-        ColumnType::Decimal { .. }
-            | ColumnType::Double { .. }
-            | ColumnType::Float { .. }
-            | ColumnType::Date
-            | ColumnType::DateTime { .. }
-    );
-    is_other || Beside::values_of(column_type) != Beside::Anything
+    Beside::values_of(column_type) != Beside::Anything
 }
 
 /// Reads the parts of an expression in the order in which they are written: so come the constants.
@@ -250,6 +317,8 @@ struct Reader<'a> {
     of: Of<'a>,
     constants: &'a mut Constants,
     reads: Reads,
+    /// Whether a row may warn or fail: as a condition it would tell of which rows it was asked.
+    row_may_warn: bool,
 }
 
 impl Reader<'_> {
@@ -257,7 +326,7 @@ impl Reader<'_> {
     fn read(&mut self, expr: &mut Expr, beside: Beside) -> Option<bool> {
         if let Some(literal) = Literal::of(expr) {
             if let Some(literal) = literal {
-                self.constant(expr, literal, beside);
+                self.constant(expr, literal, beside)?;
             }
             return Some(false);
         }
@@ -267,7 +336,9 @@ impl Reader<'_> {
             *expr = named(self.of.table.columns()[place].name.to_lowercase());
             return Some(true);
         }
-        if let Some(place) = self.of.new_column(expr) {
+        if let Expr::Function(function) = &*expr
+            && let Some(place) = self.of.new_column(function)
+        {
             self.plain(place)?;
             self.reads.new_columns.insert(place);
             *expr = named(new_column(&self.of.table.columns()[place].name));
@@ -278,7 +349,7 @@ impl Reader<'_> {
             Expr::Nested(inner) => return self.read(inner, beside),
             Expr::IsNull(inner) | Expr::IsNotNull(inner) => self.read(inner, any)?,
             Expr::UnaryOp { op, expr: inner } => {
-                self.reads.row_may_warn |= match op {
+                self.row_may_warn |= match op {
                     UnaryOperator::Not => self.of.has_texts([inner.as_ref()]),
                     UnaryOperator::Minus => true,
                     _ => return None,
@@ -288,7 +359,7 @@ impl Reader<'_> {
             Expr::BinaryOp { left, op, right } => {
                 let sides = [left.as_ref(), right.as_ref()];
                 let kind = self.of.kind_of_any(sides);
-                self.reads.row_may_warn |= match op {
+                self.row_may_warn |= match op {
                     BinaryOperator::And | BinaryOperator::Or => self.of.has_texts(sides),
                     BinaryOperator::Plus
                     | BinaryOperator::Minus
@@ -325,13 +396,13 @@ impl Reader<'_> {
                 expr, low, high, ..
             } => {
                 let all = [expr.as_ref(), low.as_ref(), high.as_ref()];
-                self.reads.row_may_warn |= self.of.mixes(all);
+                self.row_may_warn |= self.of.mixes(all);
                 let beside = self.of.kind_among(expr, [low.as_ref(), high.as_ref()]);
                 self.all([expr.as_mut(), low, high], beside)?
             }
             Expr::InList { expr, list, .. } => {
                 let all = std::iter::once(expr.as_ref()).chain(list.iter());
-                self.reads.row_may_warn |= self.of.mixes(all);
+                self.row_may_warn |= self.of.mixes(all);
                 let beside = self.of.kind_among(expr, list.iter());
                 self.all(std::iter::once(expr.as_mut()).chain(list), beside)?
             }
@@ -341,27 +412,27 @@ impl Reader<'_> {
                 pattern,
                 escape_char: None,
                 ..
-            } => {
-                let beside = match self.of.kind(expr) {
-                    Beside::Text => Beside::Pattern,
-                    _ => any,
-                };
-                self.read(expr, any)? | self.read(pattern, beside)?
-            }
+            } => self.read(expr, any)? | self.read(pattern, Beside::PlanText)?,
             Expr::Case {
                 operand,
                 conditions,
                 else_result,
                 ..
             } => {
-                self.reads.row_may_warn = true;
+                self.row_may_warn = true;
+                let of_condition = operand.as_deref().map_or(any, |operand| {
+                    let values = conditions.iter().map(|when| &when.condition);
+                    self.of.kind_among(operand, values).of_result()
+                });
+                let of_result = beside.of_result();
                 let mut has_column = self.all(operand.as_deref_mut(), any)?;
                 for when in conditions {
-                    has_column |= self.all([&mut when.condition, &mut when.result], any)?;
+                    has_column |= self.read(&mut when.condition, of_condition)?;
+                    has_column |= self.read(&mut when.result, of_result)?;
                 }
-                has_column | self.all(else_result.as_deref_mut(), any)?
+                has_column | self.all(else_result.as_deref_mut(), of_result)?
             }
-            Expr::Function(function) => self.function(function)?,
+            Expr::Function(function) => self.function(function, beside)?,
             _ => return None,
         };
         has_column.then_some(true)
@@ -379,36 +450,41 @@ impl Reader<'_> {
         Some(has_column)
     }
 
-    fn function(&mut self, function: &mut Function) -> Option<bool> {
+    fn function(&mut self, function: &mut Function, beside: Beside) -> Option<bool> {
         let name = name_of(function)?;
         if !is_function(function) || AGGREGATES.contains(&name.as_str()) {
             return None;
         }
-        let mut exprs = Vec::new();
-        for argument in arguments(function)? {
-            match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr),
-                _ => return None,
+        let exprs = plain_arguments(function)?;
+        let (mut first, mut others) = (Beside::Anything, Beside::Anything);
+        match name.as_str() {
+            name if OF_TEXTS.contains(&name) => (first, others) = (Beside::Text, Beside::Text),
+            name if LENGTHS.contains(&name) => {}
+            name if OF_ONE_KIND.contains(&name) => {
+                let kinds = self.of.kinds(exprs.iter().copied());
+                let is_text = |kind: &Beside| *kind == Beside::Text;
+                // Whether a number among texts becomes one, the long way knows.
+                if kinds.iter().any(is_text) && !kinds.iter().all(is_text) {
+                    return None;
+                }
+                self.row_may_warn |= self.of.mixes(exprs.iter().copied());
+                first = self.of.kind_of_any(exprs);
+                others = first;
             }
+            name if OF_NUMBERS.contains(&name) => self.row_may_warn |= self.of.has_texts(exprs),
+            "if" => {
+                self.row_may_warn = true;
+                others = beside.of_result();
+            }
+            _ => self.row_may_warn = true,
         }
-        let of_texts = |name: &str| OF_TEXTS.contains(&name) || LENGTHS.contains(&name);
-        self.reads.row_may_warn |= match name.as_str() {
-            name if of_texts(name) => false,
-            name if OF_ONE_KIND.contains(&name) => self.of.mixes(exprs.iter().copied()),
-            name if OF_NUMBERS.contains(&name) => self.of.has_texts(exprs.iter().copied()),
-            _ => true,
-        };
-        let beside = match name.as_str() {
-            name if OF_TEXTS.contains(&name) => Beside::Text,
-            name if OF_ONE_KIND.contains(&name) => self.of.kind_of_any(exprs),
-            _ => Beside::Anything,
-        };
         let FunctionArguments::List(list) = &mut function.args else {
             return None;
         };
         let mut has_column = false;
-        for argument in &mut list.args {
+        for (place, argument) in list.args.iter_mut().enumerate() {
             if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
+                let beside = if place == 0 { first } else { others };
                 has_column |= self.read(expr, beside)?;
             }
         }
@@ -426,13 +502,21 @@ impl Reader<'_> {
         (is_plain_type(&column.column_type) && !is_caseless).then_some(())
     }
 
-    fn constant(&mut self, expr: &mut Expr, literal: Literal<'static>, beside: Beside) {
+    /// Takes a constant; `None` where it may warn.
+    fn constant(
+        &mut self,
+        expr: &mut Expr,
+        literal: Literal<'static>,
+        beside: Beside,
+    ) -> Option<()> {
+        if !beside.takes(&literal) {
+            return None;
+        }
         let place = self.constants.0.len();
-        let is_text = literal.is_text;
         let is_slot = match beside {
-            Beside::WholeNumber => !is_text,
-            Beside::Text => is_text,
-            Beside::Pattern | Beside::Anything => false,
+            Beside::WholeNumber => !literal.is_text,
+            Beside::Text => literal.is_text,
+            _ => false,
         };
         let of_type = literal.value().map(|value| value.data_type());
         self.constants.0.push(Some(literal));
@@ -441,11 +525,9 @@ impl Reader<'_> {
                 self.reads.slots.push((place, of_type));
                 *expr = named(slot_name(place));
             }
-            _ => {
-                self.reads.fixed.push(place);
-                self.reads.may_warn |= is_text && beside != Beside::Pattern;
-            }
+            _ => self.reads.fixed.push(place),
         }
+        Some(())
     }
 }
 
@@ -475,4 +557,14 @@ fn arguments(function: &Function) -> Option<&[FunctionArg]> {
         && list.duplicate_treatment.is_none()
         && list.clauses.is_empty();
     is_plain.then_some(&list.args)
+}
+
+/// The same, if all of them are plain expressions.
+fn plain_arguments(function: &Function) -> Option<Vec<&Expr>> {
+    let arguments = arguments(function)?.iter();
+    let exprs = arguments.map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    exprs.collect()
 }

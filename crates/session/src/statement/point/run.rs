@@ -299,22 +299,19 @@ fn chosen(
     constants: &[Option<Literal<'_>>],
 ) -> Found<(Vec<u64>, Vec<ArrayRef>)> {
     let mut values = Vec::new();
-    if let Some(over) = &chosen.over {
-        if !ids.is_empty() {
-            let rows = snapshot
-                .rows(&ids, Some(&over.columns))
-                .map_err(table_error)?;
-            let Some(given) = over.given(rows.columns(), ids.len(), &[], constants) else {
-                return Ok(None);
-            };
-            if let Some(stays) = &given.stays {
-                keep(&mut ids, stays);
-            }
-            values = given.values;
-        }
-        if ids.is_empty() && over.may_warn {
+    if let Some(over) = &chosen.over
+        && !ids.is_empty()
+    {
+        let rows = snapshot
+            .rows(&ids, Some(&over.columns))
+            .map_err(table_error)?;
+        let Some(given) = over.given(rows.columns(), ids.len(), &[], constants) else {
             return Ok(None);
+        };
+        if let Some(stays) = &given.stays {
+            keep(&mut ids, stays);
         }
+        values = given.values;
     }
     if let Some(limit) = &chosen.limit {
         let limit = limit.value(constants).and_then(Literal::integer);
