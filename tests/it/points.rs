@@ -357,6 +357,56 @@ async fn rows_that_are_fetched_can_be_stopped_and_outlive_their_table() {
     check_nothing_left(&engine, text).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn known_statements_read_the_clock_and_count_as_the_long_way_does() {
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let engines = directories
+        .each_ref()
+        .map(|directory| open(64 << 20, directory.path()));
+    let mut sessions = engines.each_ref().map(|engine| engine.connect());
+    for session in &mut sessions {
+        for sql in [
+            "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, k INT UNIQUE, `utc_date` DATE)",
+            "INSERT INTO t VALUES (1, 1, '2001-01-01'), (2, 2, '2001-01-01'), (3, 3, NULL)",
+        ] {
+            rows(session, sql).await;
+        }
+    }
+    let [known, planned] = &mut sessions;
+    let upsert = "INSERT INTO t (k) VALUES (1) ON DUPLICATE KEY UPDATE k = 1";
+    for (text, long) in [
+        (
+            "SELECT utc_date FROM t WHERE id = 1",
+            "SELECT utc_date FROM t WHERE id = 1 AND 1 = 1",
+        ),
+        (
+            "DELETE t FROM t WHERE id = 1",
+            "DELETE t FROM t WHERE 1 = 1 AND id = 1",
+        ),
+        (
+            "DELETE t FROM t WHERE id = 3 AND k > -1",
+            "DELETE t FROM t WHERE 1 = 1 AND id = 3 AND k > -1",
+        ),
+        (
+            "DELETE FROM t WHERE id = 9",
+            "DELETE FROM t WHERE 1 = 1 AND id = 9",
+        ),
+        ("SET TRANSACTION READ ONLY", "SET TRANSACTION READ ONLY"),
+        (upsert, &upsert.replace(") ON", ") AS new ON")),
+        ("COMMIT", "COMMIT"),
+        (
+            "INSERT INTO t (k) VALUES (7)",
+            "INSERT INTO t (k) VALUES (7) AS new",
+        ),
+    ] {
+        for _ in 0..2 {
+            assert_eq!(told(known, text).await, told(planned, long).await, "{text}");
+        }
+    }
+    let counted = "SHOW SESSION STATUS LIKE 'Com_delete%'";
+    assert_eq!(rows(known, counted).await, rows(planned, counted).await);
+}
+
 /// As MariaDB 10.11 tells drivers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_insert_tells_the_number_of_its_rows() {
