@@ -1,5 +1,6 @@
 //! Which operators compare.
 
+use datafusion::logical_expr::Operator;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Whether an operator compares two values, and is NULL where one of them is.
@@ -11,4 +12,11 @@ pub(crate) fn compares(op: &BinaryOperator) -> bool {
 /// The same, with `<=>`, which takes NULL for a value.
 pub(crate) fn is_comparison(op: &BinaryOperator) -> bool {
     compares(op) || matches!(op, BinaryOperator::Spaceship)
+}
+
+/// Whether an operator of a plan compares two values.
+pub fn compares_in_plan(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    let compares = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
+    compares || matches!(op, IsDistinctFrom | IsNotDistinctFrom)
 }

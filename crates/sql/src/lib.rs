@@ -40,7 +40,7 @@ pub mod change;
 pub mod clause;
 pub mod client_text;
 mod climbing;
-mod comparison;
+pub mod comparison;
 pub mod compute;
 pub mod constants;
 mod constructs;

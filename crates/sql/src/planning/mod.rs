@@ -15,6 +15,7 @@
 //! planning` measures it.
 
 mod checks;
+mod compared;
 mod copied_syntax;
 mod copies;
 mod expansion;
@@ -31,7 +32,7 @@ pub use copied_syntax::check_syntax;
 pub(crate) use copies::check_grown;
 pub use expansion::hold_tables;
 pub use materialized::{Optimized, is_materialized, optimized_with_tables, physical_with_tables};
-pub use optimize::{analyzed, optimized, physical};
+pub use optimize::{analyzed, optimized, physical, with_rules};
 pub use size::hold;
 pub use text::text_bytes;
 pub(crate) use watch::ask_watch;

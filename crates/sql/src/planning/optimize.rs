@@ -15,6 +15,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::checks::{check_subqueries, has_subqueries};
+use super::compared::{with_comparisons_apart, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
 use super::leaning::without_leaning;
 use super::size::hold;
@@ -24,6 +25,8 @@ use crate::long_values::without_long_values;
 
 /// The rule that writes filters below what computes their columns.
 const PUSH_FILTERS: &str = "push_down_filter";
+/// The rule that simplifies expressions.
+const SIMPLIFY: &str = "simplify_expressions";
 
 /// Gives a plan its types.
 ///
@@ -61,7 +64,7 @@ pub fn optimized(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan>
 ///
 /// # Errors
 /// Those of the rules, and those of the watch.
-pub(super) fn with_rules(state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn with_rules(state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
     let schema = Arc::clone(plan.schema());
     let mut seen = HashSet::from([fingerprint(&plan)]);
     for _ in 0..state.config_options().optimizer.max_passes {
@@ -138,12 +141,11 @@ fn at_node(
     check()?;
     let node = without_leaning(node);
     let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
-    if rule.name() != PUSH_FILTERS {
-        return rewrite(node);
-    }
-    match grows_below(&node) {
-        true => Ok(Transformed::no(node)),
-        false => in_written_order(node, rewrite),
+    match rule.name() {
+        SIMPLIFY => with_comparisons_apart(node, rewrite),
+        PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
+        PUSH_FILTERS => in_written_order(with_plain_constants(node)?, rewrite),
+        _ => rewrite(node),
     }
 }
 
