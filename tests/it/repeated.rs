@@ -70,7 +70,7 @@ const QUERIES: [&str; 36] = [
 ];
 
 /// Queries with another number in the place of each `#`, and another text in that of `~`.
-const OTHER_CONSTANTS: [&str; 34] = [
+const OTHER_CONSTANTS: [&str; 42] = [
     "SELECT id, s FROM a WHERE id = # AND s IS NOT NULL",
     "SELECT id, s FROM a WHERE b_id = # AND id > # AND s <> ~",
     "SELECT * FROM a WHERE s = ~ AND d > #",
@@ -106,6 +106,19 @@ const OTHER_CONSTANTS: [&str; 34] = [
     "SELECT a.id FROM a LEFT JOIN b ON b.id = a.b_id WHERE b.n <=> # OR b.n + 1 > #",
     "SELECT id FROM a WHERE id <=> # OR NOT (b_id > #) OR d * # < #",
     "SELECT l.id FROM a l JOIN a r ON l.id = r.b_id AND r.id = # WHERE l.id = # OR l.s = ~",
+    "SELECT a.id, b.v, c.y FROM a JOIN b ON b.id = a.b_id JOIN c ON c.x = b.n \
+     WHERE a.id BETWEEN # AND # AND b.id > # AND c.x <> # AND c.y >= ~",
+    "SELECT a.id, b.n FROM a LEFT JOIN b ON b.id = a.b_id AND b.n > # WHERE b.n > # OR a.id = #",
+    "SELECT s, COUNT(*), SUM(n) FROM a JOIN b ON b.id = a.b_id WHERE a.id > # AND b.n < # \
+     GROUP BY s HAVING SUM(n) > # AND COUNT(*) <> #",
+    "SELECT id FROM a WHERE id IN (#, #, #, #, #) AND id NOT IN (#, #) AND b_id IN (#, #, #)",
+    "SELECT id FROM b WHERE id IN (#, #) AND id >= # AND id IN (#, 2, 3, NULL)",
+    "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.id = a.b_id AND b.n = # AND b.id > #) \
+     AND b_id > # AND s <> ~",
+    "SELECT q.id, c.x FROM (SELECT id, s, b_id FROM a WHERE id > # AND s >= ~) q \
+     JOIN c ON c.x = q.id AND c.n > # WHERE q.id < # AND q.b_id <> #",
+    "SELECT id FROM a WHERE id = # AND b_id = # UNION SELECT n FROM b WHERE id = # AND n > # \
+     AND v <> ~",
 ];
 
 /// Queries with constants one after the other, the last of which meet another one: a rule that
@@ -317,7 +330,7 @@ async fn a_kept_plan_serves_other_constants() {
     let counted = &COUNTED[..2];
     let rounds = OTHER_CONSTANTS.len().div_ceil(AT_ONCE) as u64;
     let reused = compare(&OTHER_CONSTANTS, rounds, counted).await;
-    assert!(reused > rounds * STEPS / 40, "{reused} plans were reused");
+    assert!(reused > rounds * STEPS / 8, "{reused} plans were reused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

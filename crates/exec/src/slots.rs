@@ -1,7 +1,11 @@
 //! Constants of a plan that are others in each run.
 //!
-//! Owns: the function that stands for such a constant in a plan, and the values of the run that
-//! this thread is in. Never: tells which constants these are (`mayfly_session` finds out).
+//! Owns: what stands for such a constant while rules make the plan and when it runs, and the values
+//! of the run that this thread is in. Never: tells which constants these are (`mayfly_session`
+//! finds out).
+//!
+//! Rules see a placeholder: of that they know a type and no value, so what they make holds for all
+//! values. Behind them it is a function, which operators can run.
 //!
 //! A short plan runs on the thread that asks, and starts no task. So the values lie where the
 //! thread finds them, and the plan itself is never copied.
@@ -12,12 +16,15 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err, internal_err};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+
+/// What the names of placeholders begin with.
+const PLACEHOLDER: &str = "$slot_";
 
 thread_local! {
     /// The values of the run that this thread is in, by their place.
@@ -33,16 +40,50 @@ struct Slot {
     signature: Signature,
 }
 
-/// The expression that stands for the value of a place, in a plan whose rules have run: it is not
-/// folded, but rules would no longer see a constant.
-pub fn slot(place: usize, field: FieldRef) -> Expr {
+/// What stands for the value of a place while rules make a plan.
+pub fn placeholder(place: usize, field: FieldRef) -> Expr {
+    let id = format!("{PLACEHOLDER}{place}");
+    Expr::Placeholder(Placeholder::new_with_field(id, Some(field)))
+}
+
+/// What stands for it when the plan runs, in the place of a placeholder.
+///
+/// # Errors
+/// If a placeholder is none of these.
+pub fn runnable(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::Placeholder(of) = expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let place = of.id.strip_prefix(PLACEHOLDER).map(str::parse);
+    let (Some(Ok(place)), Some(field)) = (place, of.field) else {
+        return internal_err!("{} is no slot", of.id);
+    };
     let function = ScalarUDF::from(Slot {
         place,
         name: format!("slot_{place}"),
         field,
         signature: Signature::nullary(Volatility::Stable),
     });
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), Vec::new()))
+    let call = ScalarFunction::new_udf(Arc::new(function), Vec::new());
+    Ok(Transformed::yes(Expr::ScalarFunction(call)))
+}
+
+/// A condition with values of their types in the places of placeholders: whether a key can be
+/// searched for it does not depend on which.
+///
+/// # Errors
+/// If a type has no value of its own.
+pub(crate) fn with_examples(filter: &Expr) -> Result<Expr> {
+    let filter = filter.clone().transform_up(|expr| match &expr {
+        Expr::Placeholder(Placeholder {
+            field: Some(field), ..
+        }) => {
+            let value = ScalarValue::new_default(field.data_type())?;
+            Ok(Transformed::yes(Expr::Literal(value, None)))
+        }
+        _ => Ok(Transformed::no(expr)),
+    });
+    filter.data()
 }
 
 /// Runs something with values for the slots of plans.
@@ -114,8 +155,10 @@ mod tests {
 
     #[test]
     fn conditions_get_the_values_of_the_run_they_are_in() {
-        let field = Arc::new(Field::new("slot", DataType::Int32, false));
-        let condition = [col("k").gt(slot(1, field))];
+        let field = Arc::new(Field::new("slot", DataType::Int32, true));
+        let placed = col("k").gt(placeholder(1, field));
+        assert_eq!(with_examples(&placed).unwrap(), col("k").gt(lit(0)));
+        let condition = [placed.transform_up(runnable).data().unwrap()];
         let values = |second: i32| vec![ScalarValue::Int32(Some(9)), second.into()];
         for second in [5, 7] {
             let filled = with_values(values(second), || filled(&condition).unwrap().into_owned());

@@ -23,7 +23,7 @@ use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
 use crate::provider::{RowsNow, TableSource};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
-use crate::slots::filled;
+use crate::slots::{filled, with_examples};
 
 /// A `TableProvider` over the rows that a table will have.
 #[derive(Debug)]
@@ -61,7 +61,10 @@ impl TableProvider for UnboundTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        TableSource::new(self.table()?).supports_filters_pushdown(filters)
+        let examples = filters.iter().map(|filter| with_examples(filter));
+        let examples = examples.collect::<Result<Vec<_>>>()?;
+        let examples: Vec<&Expr> = examples.iter().collect();
+        TableSource::new(self.table()?).supports_filters_pushdown(&examples)
     }
 
     async fn scan(

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -57,9 +58,18 @@ impl Job {
 
     /// A plan over few rows behind all rules but those for operators.
     pub(super) async fn few_rows_optimized(&self, plan: LogicalPlan) -> Option<LogicalPlan> {
+        self.few_rows_made(plan, optimized).await
+    }
+
+    /// What one of the steps of planning makes of a plan over few rows.
+    pub(super) async fn few_rows_made(
+        &self,
+        plan: LogicalPlan,
+        step: fn(&SessionState, LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Option<LogicalPlan> {
         let made = self.plan(move |job| {
             let state = job.few_rows_state();
-            let made = state.map(|state| optimized(&state, plan)).transpose();
+            let made = state.map(|state| step(&state, plan)).transpose();
             made.map_err(|error| errors::from_plan(&error))
         });
         made.await.ok().flatten()
@@ -79,7 +89,7 @@ impl Job {
     }
 
     /// What plans over few rows are made with: stock operators on one thread.
-    fn few_rows_state(&self) -> Option<SessionState> {
+    pub(super) fn few_rows_state(&self) -> Option<SessionState> {
         let state = self.connection.state().ok()?;
         // How many rows the stock operators hold is known before they run.
         let left_out = [SwapOperators::NAME, OnlyGoverned::NAME];

@@ -1,36 +1,42 @@
 //! Plans that serve a query with other constants.
 //!
-//! Owns the proof that a plan does not depend on some constants of its query (its slots), the plan
-//! with places for them, and the constants that a statement must have to run it.
+//! Owns which constants of a query a plan may take from each statement (its slots), the plan with
+//! places for them, and the constants that a statement must have to run it.
 //!
-//! The query is planned twice, with constants in those places that no statement has. Where the two
-//! plans differ in nothing but these, each where its own stands, no rule has looked at them: not
-//! at their values, since they are others; not at their order, since they rise in one query and
-//! fall in the other. A rule that folds one, drops it or makes another value of it leaves a
-//! difference, and each text has a plan of its own then, or a slot that is nowhere in the plan,
-//! which becomes a part of it. So does one whose value tells MySQL how to compare it, and one that
-//! a rule could compare with what it knows without a row.
+//! Rules that make a plan fold constants and compare them: `a > 3 AND a > 5` is `a > 5`. So they
+//! see placeholders, of which they know a type and no value, and what they make holds for all
+//! values. The types come first, and MySQL chooses some of them by the constants. So the query is
+//! typed twice, with constants in those places that no statement has; where the two plans differ in
+//! nothing but these, each the whole of a side of a comparison, types do not depend on them. A
+//! constant that is nowhere else becomes a part of the plan, and so does one beside a moment or a
+//! YEAR, where its value tells how it is compared.
 //!
 //! **Never** takes a constant that its place in the plan cannot hold exactly: the statement goes
 //! the long way.
 //!
-//! **Cost**: two plans, some milliseconds, once for a shape.
+//! **Cost**: types twice, rules once, some milliseconds, once for a shape.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
-use mayfly_exec::slots::slot;
+use mayfly_exec::slots::{placeholder, runnable};
 use mayfly_sql::bindings::Bindings;
+use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::parse;
+use mayfly_sql::planning::{analyzed, with_rules};
 use mayfly_sql::slots::{Kind, Slot, StandIns};
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::Statement;
@@ -136,8 +142,12 @@ impl Job {
             }
             let of_text = KeptConstants::fixed(constants).fixed.into_iter();
             let fixed = of_text.filter(|(place, _)| !is_slot(*place)).collect();
+            let plan = self.few_rows_made(one.plan, with_rules).await?;
+            let plan = plan.transform_down_with_subqueries(|node| {
+                node.map_expressions(|expr| expr.transform_up(runnable))
+            });
             return Some(Slotted {
-                plan: one.plan,
+                plan: plan.ok()?.data,
                 labels: one.labels,
                 origins: one.origins,
                 constants: KeptConstants {
@@ -150,7 +160,7 @@ impl Job {
         None
     }
 
-    /// Plans a text, and puts places where its stand-ins are.
+    /// Gives a text its types, and puts places where its stand-ins are.
     async fn with_places(
         &self,
         text: &str,
@@ -164,19 +174,30 @@ impl Job {
         let planned = planned.await.ok()?;
         let schema = Arc::clone(planned.plan.schema());
         let columns = self.described(schema.as_arrow(), &planned.labels, &planned.origins);
+        // What converts a constant may depend on the variables of the session.
+        let state = self.few_rows_state()?;
+        let options = Arc::clone(state.config_options());
+        let folding = SimplifyContext::builder().with_config_options(options);
         let mut placing = Placing {
             slots,
             stand_ins,
+            simplifier: ExprSimplifier::new(folding.build()),
             values: Vec::new(),
             refused: BTreeSet::new(),
         };
-        if constants_may_meet(&planned.plan).ok()? {
-            return None;
-        }
-        placing.outermost(&planned.plan).ok()?;
-        let plan = self.few_rows_optimized(planned.plan).await?;
+        let looked = planned.plan.apply_with_subqueries(|node| {
+            let schema = below(node);
+            node.apply_expressions(|expr| placing.look(expr, &schema))
+        });
+        looked.ok()?;
+        let plan = self.few_rows_made(planned.plan, analyzed).await?;
         let plan = plan.transform_down_with_subqueries(|node| {
-            node.map_expressions(|expr| expr.transform_up(|expr| placing.place(expr)))
+            let schema = below(&node);
+            node.map_expressions(|expr| {
+                let placed = expr.transform_down(|expr| placing.place(expr, &schema))?;
+                placing.refuse_rest(&placed.data)?;
+                Ok(placed)
+            })
         });
         let plan = plan.ok()?.data;
         // One that is nowhere had its part in what the plan is.
@@ -206,10 +227,15 @@ fn below(node: &LogicalPlan) -> DFSchema {
     }
 }
 
+/// A slot, the type of its value in a plan, and what else a constant carries there.
+type StandIn = (usize, DataType, Option<FieldMetadata>);
+
 /// Puts places into a plan.
 struct Placing<'a> {
     slots: &'a [Slot],
     stand_ins: &'a StandIns,
+    /// Folds what converts a stand-in.
+    simplifier: ExprSimplifier,
     /// The values that are asked for: of which slot, in which type.
     values: Vec<(usize, DataType)>,
     /// Slots whose value means something to MySQL.
@@ -227,113 +253,136 @@ impl Placing<'_> {
         self.slots.iter().position(is_it)
     }
 
-    /// Puts a place where an expression is a stand-in.
-    fn place(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
-        let Expr::Literal(value, metadata) = &expr else {
-            return Ok(Transformed::no(expr));
-        };
-        let Some(found) = self.slot_of(value) else {
-            return Ok(Transformed::no(expr));
-        };
-        let of_type = value.data_type();
-        let field = Field::new("slot", of_type.clone(), false);
+    /// Puts places into a comparison where a side of it is a stand-in.
+    fn place(&mut self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        match expr {
+            Expr::BinaryExpr(mut binary) if compares_in_plan(binary.op) => {
+                let sides = &mut [binary.left.as_mut(), binary.right.as_mut()];
+                let placed = self.sides(sides, schema)?;
+                Ok(Transformed::new_transformed(
+                    Expr::BinaryExpr(binary),
+                    placed,
+                ))
+            }
+            Expr::Between(mut of) => {
+                let sides = &mut [of.expr.as_mut(), of.low.as_mut(), of.high.as_mut()];
+                let placed = self.sides(sides, schema)?;
+                Ok(Transformed::new_transformed(Expr::Between(of), placed))
+            }
+            Expr::InList(mut of) => {
+                let list = of.list.iter_mut();
+                let mut sides: Vec<_> = iter::once(of.expr.as_mut()).chain(list).collect();
+                let placed = self.sides(&mut sides, schema)?;
+                Ok(Transformed::new_transformed(Expr::InList(of), placed))
+            }
+            other => Ok(Transformed::no(other)),
+        }
+    }
+
+    /// Puts places where sides of a comparison are stand-ins, converted or not, and says whether
+    /// there are any.
+    fn sides(&mut self, sides: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
+        let mut found = Vec::new();
+        let mut others = Vec::new();
+        for (place, side) in sides.iter_mut().enumerate() {
+            if let Some(constant) = self.stand_in(side)? {
+                found.push((place, constant));
+            } else {
+                others.push(place);
+            }
+        }
+        if found.is_empty() {
+            return Ok(false);
+        }
+        let others_are = others.iter().map(|place| Beside::of(sides[*place], schema));
+        self.refuse_beside(others_are, found.iter().map(|(_, (slot, _, _))| *slot));
+        if let [other] = others.as_slice()
+            && let Some((inner, of_type)) = narrower(sides[*other], schema)
+        {
+            let narrow = found.iter().map(|(_, (slot, _, _))| {
+                let stand_in = self.stand_ins.constants[self.slots[*slot].constant].as_ref()?;
+                self.slots[*slot].value(stand_in, &of_type)
+            });
+            if narrow.clone().all(|value| value.is_some()) {
+                *sides[*other] = inner;
+                for (_, (_, found_type, _)) in &mut found {
+                    *found_type = of_type.clone();
+                }
+            }
+        }
+        for (place, (slot, of_type, metadata)) in found {
+            *sides[place] = self.placeholder(slot, of_type, metadata);
+        }
+        Ok(true)
+    }
+
+    fn placeholder(
+        &mut self,
+        slot: usize,
+        of_type: DataType,
+        metadata: Option<FieldMetadata>,
+    ) -> Expr {
+        // Rules take a placeholder for something that may be NULL.
+        let field = Field::new("slot", of_type.clone(), true);
         let field = match metadata {
             Some(metadata) => metadata.add_to_field(field),
             None => field,
         };
-        let wanted = (found, of_type);
+        let wanted = (slot, of_type);
         let place = self.values.iter().position(|of| *of == wanted);
         let place = place.unwrap_or_else(|| {
             self.values.push(wanted);
             self.values.len() - 1
         });
-        Ok(Transformed::yes(slot(place, Arc::new(field))))
+        placeholder(place, Arc::new(field))
     }
 
-    /// Refuses slots of a plan before its rules, whose outermost list may be anything.
-    fn outermost(&mut self, plan: &LogicalPlan) -> Result<()> {
-        match plan {
-            LogicalPlan::Sort(_)
-            | LogicalPlan::Limit(_)
-            | LogicalPlan::Distinct(_)
-            | LogicalPlan::Union(_) => {
-                let mut inputs = plan.inputs().into_iter();
-                inputs.try_for_each(|input| self.outermost(input))
-            }
-            LogicalPlan::Projection(projection) => {
-                projection
-                    .expr
-                    .iter()
-                    .try_for_each(|item| self.subqueries(item))?;
-                self.inside(&projection.input)
-            }
-            other => self.inside(other),
+    /// The slot whose stand-in a side of a comparison is, and its type there.
+    fn stand_in(&self, side: &Expr) -> Result<Option<StandIn>> {
+        if side.exists(|part| Ok(is_of_a_row(part)))? || !self.has_stand_in(side)? {
+            return Ok(None);
         }
+        let Expr::Literal(value, metadata) = self.simplifier.simplify(side.clone())? else {
+            return Ok(None);
+        };
+        let slot = self.slot_of(&value);
+        Ok(slot.map(|slot| (slot, value.data_type(), metadata)))
     }
 
-    /// Refuses slots of a plan whose columns conditions may see. A rule may move a comparison to
-    /// where a column comes from, and there know its value: that of a constant, that of CASE or
-    /// IFNULL for the row that an outer join adds, the COUNT of no rows.
-    fn inside(&mut self, plan: &LogicalPlan) -> Result<()> {
-        let schema = below(plan);
-        let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
-        plan.apply_expressions(|expr| {
-            self.subqueries(expr)?;
-            match is_condition {
-                true => self.look(expr, &schema)?,
-                false if is_open(expr) => TreeNodeRecursion::Continue,
-                false => self.refuse_all(),
-            };
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        let mut inputs = plan.inputs().into_iter();
-        inputs.try_for_each(|input| self.inside(input))
+    fn has_stand_in(&self, expr: &Expr) -> Result<bool> {
+        expr.exists(|part| {
+            Ok(matches!(part, Expr::Literal(value, _) if self.slot_of(value).is_some()))
+        })
     }
 
-    /// The same of the subqueries of an expression.
-    fn subqueries(&mut self, expr: &Expr) -> Result<()> {
+    /// Refuses the slots whose stand-ins are left in an expression.
+    fn refuse_rest(&mut self, expr: &Expr) -> Result<()> {
         expr.apply(|part| {
-            let (plan, is_asked_for) = match part {
-                Expr::Exists(exists) => (&exists.subquery.subquery, false),
-                Expr::InSubquery(of) => (&of.subquery.subquery, true),
-                Expr::SetComparison(of) => (&of.subquery.subquery, true),
-                Expr::ScalarSubquery(of) => (&of.subquery, true),
-                _ => return Ok(TreeNodeRecursion::Continue),
-            };
-            if plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))? {
-                self.refuse_within(plan)?;
-            }
-            match plan.as_ref() {
-                LogicalPlan::Projection(list) if !is_asked_for => self.inside(&list.input)?,
-                plan => self.inside(plan)?,
+            if let Expr::Literal(value, _) = part {
+                self.refused.extend(self.slot_of(value));
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(())
     }
 
-    /// Refuses the slots of a plan.
-    fn refuse_within(&mut self, plan: &LogicalPlan) -> Result<()> {
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                expr.apply(|part| {
-                    let found = constant(part).and_then(|value| self.slot_of(value));
-                    self.refused.extend(found);
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })
-        })?;
-        Ok(())
+    /// Refuses slots by whose values MySQL chooses how it compares: beside a moment or a year, `24`
+    /// is a year, `20240131` a day and `5` a number.
+    fn refuse_beside(
+        &mut self,
+        others: impl Iterator<Item = Beside>,
+        slots: impl IntoIterator<Item = usize>,
+    ) {
+        let beside = others.max().unwrap_or(Beside::Unknown);
+        let refused = slots.into_iter().filter(|slot| match beside {
+            Beside::Anything => false,
+            Beside::Moment => !matches!(self.slots[*slot].kind, Kind::Day | Kind::Moment),
+            Beside::Unknown => true,
+        });
+        self.refused.extend(refused);
     }
 
-    fn refuse_all(&mut self) -> TreeNodeRecursion {
-        self.refused.extend(0..self.slots.len());
-        TreeNodeRecursion::Continue
-    }
-
-    /// Refuses slots beside what may have a value without a row, and those beside moments and
-    /// years: there `24` is a year, `20240131` a day, and `5` a number, by which MySQL chooses how
-    /// it compares.
+    /// Refuses the slots of an expression whose types are not known yet.
     fn look(&mut self, expr: &Expr, schema: &DFSchema) -> Result<TreeNodeRecursion> {
         expr.apply(|parent| {
             let (mut found, mut others) = (Vec::new(), Vec::new());
@@ -344,16 +393,8 @@ impl Placing<'_> {
                 }
                 Ok(TreeNodeRecursion::Continue)
             })?;
-            if !found.is_empty() {
-                let beside = others.iter().map(|other| Beside::of(other, schema));
-                let beside = beside.max().unwrap_or(Beside::Unknown);
-                found.retain(|slot| match beside {
-                    Beside::Anything => false,
-                    Beside::Moment => !matches!(self.slots[*slot].kind, Kind::Day | Kind::Moment),
-                    Beside::Unknown => true,
-                });
-                self.refused.extend(found);
-            }
+            let others_are = others.iter().map(|other| Beside::of(other, schema));
+            self.refuse_beside(others_are, found);
             Ok(TreeNodeRecursion::Continue)
         })
     }
@@ -370,46 +411,17 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
     }
 }
 
-/// Whether two constants of a plan's conditions may be compared with the same value. A rule keeps
-/// the narrower one then, or none, by values that no stand-in shows: `a > 20 AND a > ?`, or `a = ?`
-/// and `b <> ?` where a join makes `a` and `b` equal. Over one table without groups each column may
-/// be compared with a constant once; anywhere else there may be one comparison in all.
-fn constants_may_meet(plan: &LogicalPlan) -> Result<bool> {
-    let (mut scans, mut is_plain, mut count) = (0, true, 0);
-    let mut columns = HashSet::new();
-    let mut is_twice = false;
-    plan.apply_with_subqueries(|node| {
-        match node {
-            LogicalPlan::TableScan(_) => scans += 1,
-            LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {}
-            LogicalPlan::Projection(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {}
-            _ => is_plain = false,
-        }
-        if !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
-            return Ok(TreeNodeRecursion::Continue);
-        }
-        node.apply_expressions(|expr| {
-            expr.apply(|parent| {
-                let (mut has_constant, mut of) = (false, Vec::new());
-                parent.apply_children(|child| {
-                    has_constant |= !child.exists(|part| Ok(is_of_a_row(part)))?;
-                    of.extend(child.column_refs().into_iter().cloned());
-                    Ok(TreeNodeRecursion::Continue)
-                })?;
-                if has_constant && !matches!(parent, Expr::Cast(_) | Expr::TryCast(_)) {
-                    count += 1;
-                    of.sort_unstable();
-                    of.dedup();
-                    is_twice |= of.into_iter().any(|column| !columns.insert(column.name));
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    Ok(match is_plain && scans == 1 {
-        true => is_twice,
-        false => count > 1,
-    })
+/// A whole number of a narrower type that is widened to be compared, and that type.
+fn narrower(side: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
+    let Expr::Cast(cast) = side else { return None };
+    let of_type = cast.expr.get_type(schema).ok()?;
+    let is_wider = match cast.field.data_type() {
+        DataType::Int64 => !matches!(of_type, DataType::Int64 | DataType::UInt64),
+        DataType::Decimal128(precision, scale) => *precision >= 20 && *scale == 0,
+        _ => false,
+    };
+    let is_narrower = of_type.is_integer() && is_wider;
+    is_narrower.then(|| ((*cast.expr).clone(), of_type))
 }
 
 /// Whether an expression has a value of its own for each row.
@@ -425,80 +437,18 @@ fn is_of_a_row(expr: &Expr) -> bool {
     )
 }
 
-/// Functions that are NULL where an argument is, whatever the others are.
-const STRICT: [&str; 22] = [
-    "abs",
-    "ascii",
-    "ceil",
-    "ceiling",
-    "char_length",
-    "crc32",
-    "date",
-    "day",
-    "dayofmonth",
-    "floor",
-    "hour",
-    "lcase",
-    "length",
-    "lower",
-    "minute",
-    "month",
-    "reverse",
-    "second",
-    "sqrt",
-    "ucase",
-    "upper",
-    "year",
-];
-
-/// Whether a column that an expression makes has a value that depends on its row, and is NULL where
-/// one of its columns is.
-fn is_open(expr: &Expr) -> bool {
-    let is_strict = !expr.exists(|part| Ok(!is_strict(part))).unwrap_or(true);
-    let is_of_rows = |part: &Expr| {
-        matches!(
-            part,
-            Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::AggregateFunction(_)
-        )
-    };
-    is_strict && expr.exists(|part| Ok(is_of_rows(part))).unwrap_or(false)
-}
-
-/// Whether an expression is NULL where one of those that it consists of is.
-fn is_strict(expr: &Expr) -> bool {
-    match expr {
-        Expr::Column(_)
-        | Expr::OuterReferenceColumn(..)
-        | Expr::Literal(..)
-        | Expr::Cast(_)
-        | Expr::TryCast(_)
-        | Expr::Negative(_)
-        | Expr::Alias(_)
-        | Expr::AggregateFunction(_) => true,
-        Expr::BinaryExpr(binary) => matches!(
-            binary.op,
-            Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide
-        ),
-        Expr::ScalarFunction(function) => STRICT.contains(&function.name()),
-        _ => false,
-    }
-}
-
 /// What a constant is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Beside {
     Anything,
     /// Something of a day or a moment.
     Moment,
-    /// Something of a YEAR or of a type that is not known, or a value that depends on no row.
+    /// Something of a YEAR, of a type that is not known, or nothing.
     Unknown,
 }
 
 impl Beside {
     fn of(expr: &Expr, schema: &DFSchema) -> Beside {
-        if !is_open(expr) {
-            return Beside::Unknown;
-        }
         let mut all = Beside::Anything;
         let _never_fails = expr.apply(|part| {
             let own = match part.to_field(schema) {

@@ -211,7 +211,7 @@ fn cost(expression: &Expr) -> Result<Cost> {
 fn is_leaf(expression: &Expr) -> bool {
     matches!(
         expression,
-        Expr::Literal(..) | Expr::Column(_) | Expr::OuterReferenceColumn(..)
+        Expr::Literal(..) | Expr::Placeholder(_) | Expr::Column(_) | Expr::OuterReferenceColumn(..)
     )
 }
 

@@ -103,6 +103,7 @@ fn kind(value: &Expr, schema: &DFSchema) -> Option<Kind> {
     match value {
         Expr::Column(column) => Kind::of(schema.field_from_column(column).ok()?),
         Expr::Literal(value, _) => Kind::of_type(&value.data_type()),
+        Expr::Placeholder(of) => Kind::of_type(of.field.as_ref()?.data_type()),
         Expr::Cast(cast) => Kind::of(&cast.field),
         Expr::ScalarFunction(call) => {
             let function = SilentFunction::named(call.func.name())?;
