@@ -35,7 +35,7 @@ const TYPES: [(&str, Spelled); 12] = [
 ];
 
 /// What is asked; `#` stands for `k`, the tables with keys, or `p`, those without.
-const QUERIES: [&str; 24] = [
+const QUERIES: [&str; 32] = [
     "SELECT o.n, t.n, t.a FROM o JOIN # t ON o.a = t.a",
     "SELECT o.n, t.n FROM o JOIN # t ON o.a = t.a AND o.b = t.b",
     "SELECT o.n, t.n FROM o JOIN # t ON o.b = t.b AND o.n < t.n",
@@ -60,6 +60,14 @@ const QUERIES: [&str; 24] = [
     "SELECT n FROM # WHERE b > (SELECT MAX(b) FROM o WHERE n < 3) AND b <= (SELECT MAX(b) FROM o)",
     "SELECT n FROM # WHERE id = (SELECT MAX(wide) FROM o)",
     "SELECT n FROM # WHERE id > (SELECT MAX(id) FROM #) - 3",
+    "SELECT MIN(id), MAX(id) FROM #",
+    "SELECT MIN(a), MAX(a) FROM #",
+    "SELECT MAX(b), MIN(b) FROM # WHERE n % 7 = 3",
+    "SELECT MIN(id) FROM # WHERE id > 700 AND n % 2 = 0",
+    "SELECT MIN(a) FROM # WHERE a IS NULL",
+    "SELECT MAX(id), MIN(a) FROM # WHERE n < 0",
+    "SELECT MIN(d.i), MAX(d.a) FROM (SELECT id AS i, a FROM # WHERE n > 5) d",
+    "SELECT MIN(n), MAX(id) FROM #",
 ];
 
 /// What is asked in an order that is the same for all ways.

@@ -81,6 +81,7 @@ mod short_plan;
 mod sideways;
 pub mod slots;
 pub mod sort;
+mod subquery_value;
 mod tasks;
 pub mod temp_file;
 mod time_slice;

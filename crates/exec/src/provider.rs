@@ -133,7 +133,7 @@ impl TableSource {
                 if is_much((0..batches).map(|index| snapshot.rows_of(index)).sum()) {
                     return Ok(None);
                 }
-                (source.all(batches)?, None)
+                (source.batches(0..batches)?, None)
             }
         };
         let count = rows.num_rows();
@@ -154,7 +154,8 @@ impl TableSource {
         ScanColumns::new(&self.schema, width, projection)
     }
 
-    fn source(&self, columns: ScanColumns, filters: Vec<Expr>) -> Source {
+    /// All rows, with conditions that may narrow a search.
+    pub(crate) fn source(&self, columns: ScanColumns, filters: Vec<Expr>) -> Source {
         let snapshot = self.snapshot.clone();
         let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
         Source {
@@ -247,6 +248,15 @@ impl TableSource {
             reservation,
         }))
     }
+}
+
+/// About how many rows conditions find by a key, if one finds few.
+///
+/// # Errors
+/// If an index cannot be read.
+pub(crate) fn searchable_rows(source: &Source) -> Result<Option<u64>> {
+    let choice = by_key::choose(&source.table, &source.filters, |_| false)?;
+    Ok(choice.map(|choice| choice.rows))
 }
 
 /// What a key finds.

@@ -19,6 +19,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_table::Table;
 
+use crate::by_key::Source;
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
 use crate::provider::{RowsNow, TableSource};
 use crate::scan_columns::ScanColumns;
@@ -121,6 +122,49 @@ impl UnboundRows {
         };
         let filters = filled(&self.filters)?;
         TableSource::new(table).rows_now(&self.columns, &filters, self.limit, most)
+    }
+
+    /// The rows of now, and the conditions that may narrow a search; `None` if the table is gone.
+    ///
+    /// # Errors
+    /// If a value of a condition is missing.
+    pub(crate) fn source(&self) -> Result<Option<Source>> {
+        let Some(table) = self.table() else {
+            return Ok(None);
+        };
+        let source = TableSource::new(table);
+        Ok(Some(
+            source.source(self.columns.clone(), self.filters.to_vec()),
+        ))
+    }
+
+    /// The same rows, with more conditions that may narrow a search.
+    pub(crate) fn narrowed_by(&self, more: Vec<Expr>) -> UnboundRows {
+        let filters = self.filters.iter().cloned().chain(more);
+        UnboundRows {
+            filters: filters.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The columns of the rows.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.columns.schema)
+    }
+
+    /// The table; `None` if it is gone.
+    pub(crate) fn table(&self) -> Option<Arc<Table>> {
+        self.table.upgrade()
+    }
+
+    /// The column of the table that is shown at a place.
+    pub(crate) fn column(&self, place: usize) -> Option<usize> {
+        self.columns.of_table(place)
+    }
+
+    /// Whether some of its rows are enough.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.limit.is_some()
     }
 }
 

@@ -106,7 +106,8 @@ impl Visitor for Reader {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let is_plain = query.with.is_none()
-            && query.locks.is_empty()
+            // FOR UPDATE locks nothing.
+            && query.locks.iter().all(|lock| lock.of.is_none())
             && matches!(
                 query.body.as_ref(),
                 SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. }
@@ -194,6 +195,8 @@ mod tests {
             "SELECT a, (SELECT b FROM u WHERE u.id = t.id) FROM t WHERE id IN (1, 2) ORDER BY a",
             "SELECT COUNT(*), UPPER(a) FROM t JOIN u USING (id) GROUP BY 2 HAVING COUNT(*) > 1",
             "SELECT 1 UNION SELECT a + 1 FROM (SELECT a FROM t LIMIT 3) AS d",
+            "SELECT a FROM t LIMIT 1 FOR UPDATE",
+            "SELECT a FROM t WHERE id = 1 LOCK IN SHARE MODE",
         ] {
             assert!(is_it(text), "{text}");
         }
@@ -215,7 +218,7 @@ mod tests {
             "SELECT MD5(RPAD(a, 1000000, 'x')) FROM t",
             "SELECT a, ROW_NUMBER() OVER (ORDER BY a) FROM t",
             "SELECT a FROM t WHERE d > CURDATE() - INTERVAL 1 DAY",
-            "SELECT a FROM t LIMIT 1 FOR UPDATE",
+            "SELECT a FROM t LIMIT 1 FOR UPDATE OF t",
         ] {
             assert!(!is_it(text), "{text}");
         }

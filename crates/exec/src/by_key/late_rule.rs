@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, NullArray};
+use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Expr, Operator};
@@ -36,10 +37,6 @@ pub(super) fn replace(
     plan: &Arc<dyn ExecutionPlan>,
     filter: &FilterExec,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let waits = |expr: &Arc<dyn PhysicalExpr>| {
-        let waits = expr.exists(|part| Ok(part.is::<ScalarSubqueryExpr>()));
-        waits.unwrap_or(false)
-    };
     let Some(path) = Path::of(filter.input()).filter(|path| {
         let keys = &path.source.table.definition().keys;
         !keys.is_empty() && !path.has_groups()
@@ -65,6 +62,42 @@ pub(super) fn replace(
 
 /// The comparison of a column with a value that reads no column.
 fn compared(path: &Path<'_>, condition: &Arc<dyn PhysicalExpr>) -> Option<Condition> {
+    let table = &path.source.table;
+    comparison(
+        table,
+        condition,
+        |value| path.expression(value),
+        |column| path.column_or_cast(column),
+    )
+}
+
+/// The comparisons in a condition of columns of a table with values of subqueries; `column_or_cast`
+/// tells which column an expression is, and to which type it is cast.
+pub(crate) fn waiting_conditions(
+    table: &Table,
+    condition: &Arc<dyn PhysicalExpr>,
+    column_or_cast: impl Fn(&Arc<dyn PhysicalExpr>) -> Option<(usize, Option<DataType>)>,
+) -> Vec<Condition> {
+    let conditions = split_conjunction(condition).into_iter();
+    let conditions = conditions
+        .filter_map(|of| comparison(table, of, |value| Some(Arc::clone(value)), &column_or_cast));
+    conditions
+        .filter(|condition| waits(&condition.value))
+        .collect()
+}
+
+/// Whether an expression has the value of a subquery in it.
+fn waits(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let waits = expr.exists(|part| Ok(part.is::<ScalarSubqueryExpr>()));
+    waits.unwrap_or(false)
+}
+
+fn comparison(
+    table: &Table,
+    condition: &Arc<dyn PhysicalExpr>,
+    expression: impl Fn(&Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>>,
+    column_or_cast: impl Fn(&Arc<dyn PhysicalExpr>) -> Option<(usize, Option<DataType>)>,
+) -> Option<Condition> {
     let comparison = condition.downcast_ref::<BinaryExpr>()?;
     let operator = *comparison.op();
     let is_known = matches!(
@@ -81,11 +114,9 @@ fn compared(path: &Path<'_>, condition: &Arc<dyn PhysicalExpr>) -> Option<Condit
     }
     let (left, right) = (comparison.left(), comparison.right());
     let condition = |column: &Arc<dyn PhysicalExpr>, value: &Arc<dyn PhysicalExpr>, operator| {
-        let table = &path.source.table;
-        let value = path.expression(value);
-        let value = value.filter(|value| is_silent(value, table))?;
+        let value = expression(value).filter(|value| is_silent(value, table))?;
         let value_type = value.data_type(table.schema()).ok()?;
-        let (column, cast) = path.column_or_cast(column)?;
+        let (column, cast) = column_or_cast(column)?;
         // Values of a column are compared as they are, or as wider integers.
         let column = match cast {
             None => column,

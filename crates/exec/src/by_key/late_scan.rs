@@ -62,11 +62,11 @@ enum Asked {
 type Answer = Option<Arc<KeyScan>>;
 
 /// A comparison of a column with what is a constant once the plan runs.
-pub(super) struct Condition {
+pub(crate) struct Condition {
     /// The column of the table.
-    pub(super) column: usize,
-    pub(super) operator: Operator,
-    pub(super) value: Arc<dyn PhysicalExpr>,
+    pub(crate) column: usize,
+    pub(crate) operator: Operator,
+    pub(crate) value: Arc<dyn PhysicalExpr>,
 }
 
 impl LateScan {
@@ -158,21 +158,10 @@ impl LateScan {
     /// The rows for which conditions hold, if they are few.
     fn searched(&self, conditions: &[Condition]) -> Result<Answer> {
         let mut filters = self.source.filters.clone();
-        let schema = self.source.table.schema();
-        for condition in conditions {
-            let Some(value) = value_of(&condition.value) else {
-                return Ok(None);
-            };
-            if value.is_null() && condition.operator != Operator::IsNotDistinctFrom {
-                // It holds for no row.
-                return self.by_numbers(Vec::new(), Searched::for_each(0, true));
-            }
-            let column = schema.field(condition.column).name();
-            filters.push(Expr::BinaryExpr(BinaryExpr::new(
-                Box::new(Expr::Column(Column::new_unqualified(column))),
-                condition.operator,
-                Box::new(lit(value)),
-            )));
+        match known(conditions, self.source.table.schema()) {
+            Known::Filters(known) if known.len() == conditions.len() => filters.extend(known),
+            Known::Filters(_) => return Ok(None),
+            Known::NoRow => return self.by_numbers(Vec::new(), Searched::for_each(0, true)),
         }
         let Some(choice) = choose(&self.source.table, &filters, |_| false)? else {
             return Ok(None);
@@ -228,6 +217,34 @@ impl Asked {
             Asked::Told(told) => Asked::Told(Arc::clone(told)),
         }
     }
+}
+
+/// Comparisons of columns with values that are known by now.
+pub(crate) enum Known {
+    /// Those whose value is known, as conditions of a scan.
+    Filters(Vec<Expr>),
+    /// One of them holds for no row.
+    NoRow,
+}
+
+/// What conditions ask of columns of a schema.
+pub(crate) fn known(conditions: &[Condition], schema: &Schema) -> Known {
+    let mut filters = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let Some(value) = value_of(&condition.value) else {
+            continue;
+        };
+        if value.is_null() && condition.operator != Operator::IsNotDistinctFrom {
+            return Known::NoRow;
+        }
+        let column = schema.field(condition.column).name();
+        filters.push(Expr::BinaryExpr(BinaryExpr::new(
+            Box::new(Expr::Column(Column::new_unqualified(column))),
+            condition.operator,
+            Box::new(lit(value)),
+        )));
+    }
+    Known::Filters(filters)
 }
 
 /// The value of an expression without columns; `None` if it has none yet, or fails.

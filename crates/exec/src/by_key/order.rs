@@ -23,58 +23,62 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, TryStreamExt};
 use mayfly_space::Reservation;
-use mayfly_table::{ByKey, Search};
 
+use super::in_order::{KEPT_BYTES_MAX, OrderedKey, Walk, Walked};
 use super::pipeline::Pipeline;
 use super::scan::Found;
 use crate::context::StatementContext;
-use crate::error::{space_error, table_error};
+use crate::error::space_error;
 use crate::plan_node::{leaf_node, row_statistics};
-use crate::reads::TableReads;
 use crate::time_slice::TimeSlice;
-
-/// The rows that are shown take at most so much memory, and those that are read at once.
-pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;
-/// Rows that are read at once.
-const STEP_ROWS_MIN: usize = 64;
-const STEP_ROWS_MAX: usize = 8192;
 
 /// What is read in which order.
 pub(super) struct Spec {
     pub(super) pipeline: Pipeline,
-    pub(super) search: Search,
-    pub(super) is_reversed: bool,
+    pub(super) key: OrderedKey,
     /// How many rows are asked for.
     pub(super) fetch: usize,
     /// How many are read for them.
     pub(super) limit: usize,
 }
 
-/// Reads the first rows in the order of a key.
+/// Reads the first rows in the order of a key, or in each of several orders.
 pub struct KeyOrder {
-    spec: Arc<Spec>,
+    specs: Arc<[Spec]>,
     found: Found,
-    /// The sort that it stands for, in one partition.
+    is_reversed: bool,
+    /// How many rows are asked for.
+    fetch: usize,
+    /// What it stands for, in one partition: a sort, or all rows.
     stock: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl KeyOrder {
-    pub(super) fn new(spec: Spec, found: Found, stock: Arc<dyn ExecutionPlan>) -> Self {
+    /// The first rows of these orders in the place of a plan in one partition; `None` without an
+    /// order.
+    pub(super) fn new(specs: Vec<Spec>, stock: Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let first = specs.first()?;
+        let (found, is_reversed) = (
+            first.key.found(&first.pipeline.source),
+            first.key.is_reversed,
+        );
         let properties = PlanProperties::new(
             stock.properties().eq_properties.clone(),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Self {
-            spec: Arc::new(spec),
+        Some(Self {
             found,
+            is_reversed,
+            fetch: specs.iter().map(|spec| spec.fetch).sum(),
+            specs: specs.into(),
             stock,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-        }
+        })
     }
 
     /// The key that is used.
@@ -84,12 +88,12 @@ impl KeyOrder {
 
     /// Whether the key is read against its order.
     pub fn is_reversed(&self) -> bool {
-        self.spec.is_reversed
+        self.is_reversed
     }
 
     /// How many rows are asked for.
     pub fn row_count(&self) -> usize {
-        self.spec.fetch
+        self.fetch
     }
 }
 
@@ -97,7 +101,7 @@ impl fmt::Debug for KeyOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyOrder")
             .field("found", &self.found)
-            .field("fetch", &self.spec.fetch)
+            .field("fetch", &self.fetch)
             .finish_non_exhaustive()
     }
 }
@@ -109,9 +113,9 @@ impl DisplayAs for KeyOrder {
         if matches!(t, DisplayFormatType::TreeRender) {
             return writeln!(f, "table={table}\nkey={key}");
         }
-        let fetch = self.spec.fetch;
+        let fetch = self.fetch;
         write!(f, "KeyOrder: table={table}, key={key}, fetch={fetch}")?;
-        write!(f, ", reversed=[{}]", self.spec.is_reversed)
+        write!(f, ", reversed=[{}]", self.is_reversed)
     }
 }
 
@@ -125,12 +129,12 @@ impl ExecutionPlan for KeyOrder {
     ) -> Result<SendableRecordBatchStream> {
         debug_assert_eq!(self.stock.output_partitioning().partition_count(), 1);
         let statement = StatementContext::of(&context)?;
-        let (spec, stock) = (Arc::clone(&self.spec), Arc::clone(&self.stock));
+        let (specs, stock) = (Arc::clone(&self.specs), Arc::clone(&self.stock));
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let read = MetricBuilder::new(&self.metrics).counter("rows_read", partition);
         let rows = async move {
             let timer = baseline.elapsed_compute().timer();
-            let kept = spec.read(&statement, |rows| read.add(rows)).await?;
+            let kept = first_rows(&specs, &statement, |rows| read.add(rows)).await?;
             timer.done();
             let rows: SendableRecordBatchStream = match kept {
                 Some((batches, reservation)) => {
@@ -162,92 +166,69 @@ impl ExecutionPlan for KeyOrder {
         _input_stats: &[Arc<Statistics>],
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        let rows = self.spec.pipeline.source.snapshot.row_count();
+        let rows = self.found.table.row_count();
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-        let rows = Precision::Inexact(self.spec.fetch.min(rows));
+        let rows = Precision::Inexact(self.fetch.min(rows));
         row_statistics(self, rows)
     }
 
     fn fetch(&self) -> Option<usize> {
-        Some(self.spec.fetch)
+        Some(self.fetch)
     }
 }
 
-impl Spec {
-    /// What reading some rows counts as, the first ones among them or not.
-    fn reads(&self, rows: usize, is_first: bool) -> TableReads {
-        let (rows, is_whole) = (rows as u64, self.search.is_whole());
-        let mut reads = TableReads::default();
-        match self.is_reversed {
-            true => reads.previous_rows = rows,
-            false => reads.next_rows = rows,
+/// The first rows of all orders; `None` if the stock plan is to find them.
+async fn first_rows(
+    specs: &[Spec],
+    statement: &StatementContext,
+    on_read: impl Fn(usize),
+) -> Result<Option<(Vec<RecordBatch>, Reservation)>> {
+    let Ok(reservation) = statement.account.reserve(2 * KEPT_BYTES_MAX) else {
+        return Ok(None);
+    };
+    let mut kept = Vec::new();
+    for spec in specs {
+        if !spec.read(statement, &on_read, &mut kept).await? {
+            return Ok(None);
         }
-        match (is_first, is_whole, self.is_reversed) {
-            (false, ..) => {}
-            (true, true, false) => reads.firsts = 1,
-            (true, true, true) => reads.lasts = 1,
-            (true, false, _) => reads.searches = 1,
-        }
-        reads
     }
+    Ok(Some((kept, reservation)))
+}
 
-    /// The first rows; `None` if they are to be sorted.
+impl Spec {
+    /// Adds the first rows; `false` if the stock plan is to find them.
     async fn read(
         &self,
         statement: &StatementContext,
-        on_read: impl Fn(usize),
-    ) -> Result<Option<(Vec<RecordBatch>, Reservation)>> {
-        let Ok(reservation) = statement.account.reserve(2 * KEPT_BYTES_MAX) else {
-            return Ok(None);
-        };
-        let source = &self.pipeline.source;
+        on_read: &impl Fn(usize),
+        kept: &mut Vec<RecordBatch>,
+    ) -> Result<bool> {
+        let Pipeline { source, steps } = &self.pipeline;
         let admission = source.snapshot.account().admit(source.page_bytes_max());
         let _admission = admission.map_err(space_error)?;
-        let rows_max = usize::try_from(KEPT_BYTES_MAX / source.row_bytes()).unwrap_or(usize::MAX);
-        let rows_max = rows_max.clamp(1, STEP_ROWS_MAX);
-        let (mut left, mut limit) = (self.fetch, self.limit);
-        let mut step_rows = left.max(STEP_ROWS_MIN);
-        let mut place = None;
-        let mut kept = Vec::new();
+        let mut left = self.fetch;
+        let mut walk = Walk::begin(source, &self.key, left, steps.has_filter(), self.limit);
         let mut slice = TimeSlice::begin();
         while left > 0 {
             slice.share().await;
-            let count = step_rows.min(rows_max).min(limit);
-            if count == 0 {
-                return Ok(None);
-            }
-            let step = source
-                .table
-                .walk(
-                    &source.snapshot,
-                    &self.search,
-                    self.is_reversed,
-                    place.as_ref(),
-                    count,
-                )
-                .map_err(table_error)?;
-            let ByKey::Found(step) = step else {
-                return Ok(None);
+            let rows = match walk.next()? {
+                Walked::Rows(rows, count, reads) => {
+                    on_read(count);
+                    statement.report.add_reads(reads);
+                    rows
+                }
+                Walked::End => break,
+                Walked::GivenUp => return Ok(false),
             };
-            on_read(step.numbers.len());
-            statement
-                .report
-                .add_reads(self.reads(step.numbers.len(), place.is_none()));
-            limit -= step.numbers.len();
-            step_rows *= 2;
-            if !step.numbers.is_empty() {
-                let (rows, _) = self.pipeline.steps.run(source.rows(&step.numbers)?)?;
+            if let Some(rows) = rows {
+                let (rows, _) = steps.run(rows)?;
                 let rows = rows.slice(0, rows.num_rows().min(left));
                 left -= rows.num_rows();
                 if rows.num_rows() > 0 {
                     kept.push(rows);
                 }
             }
-            place = step.next;
-            if place.is_none() {
-                break;
-            }
         }
-        Ok(Some((kept, reservation)))
+        Ok(true)
     }
 }

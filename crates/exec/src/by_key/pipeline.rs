@@ -2,6 +2,7 @@
 //!
 //! Owns: the filters and projections there, run over a few rows at a time. Never: reorders rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt32Array};
@@ -170,6 +171,11 @@ impl Steps {
 }
 
 impl Source {
+    /// What is shown of the rows.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.columns.schema)
+    }
+
     /// Rows by their numbers, in the order of the numbers; all of them are there.
     pub(crate) fn rows(&self, numbers: &[u64]) -> Result<RecordBatch> {
         let ids = self.snapshot.locate(numbers.iter().copied());
@@ -187,12 +193,12 @@ impl Source {
             .show(rows.map_err(table_error)?, || ids.to_vec().into())
     }
 
-    /// The rows of the leading batches.
-    pub(crate) fn all(&self, batches: usize) -> Result<RecordBatch> {
+    /// The rows of some batches.
+    pub(crate) fn batches(&self, batches: Range<usize>) -> Result<RecordBatch> {
         let scan = self
             .snapshot
-            .scan(0..batches, self.columns.projection.clone());
-        let shown = scan.zip(0..).map(|(rows, batch)| {
+            .scan(batches.clone(), self.columns.projection.clone());
+        let shown = scan.zip(batches).map(|(rows, batch)| {
             let rows = rows.map_err(table_error)?;
             self.columns.show(rows, || self.snapshot.row_ids(batch))
         });

@@ -31,6 +31,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
 use crate::other_columns::over_read_columns;
+use crate::subquery_value::SubqueryValue;
 
 /// Where at least one of so many rows is open, a copy of the open ones saves nothing.
 const ROWS_PER_OPEN: usize = 2;
@@ -97,6 +98,15 @@ impl Condition {
         Condition {
             predicate: Arc::clone(filter.predicate()),
             schema: filter.input().schema(),
+            terms: Arc::default(),
+        }
+    }
+
+    /// The same with another predicate.
+    pub(crate) fn with_predicate(&self, predicate: Expr) -> Condition {
+        Condition {
+            predicate,
+            schema: Arc::clone(&self.schema),
             terms: Arc::default(),
         }
     }
@@ -457,7 +467,7 @@ fn compared(both: &BinaryExpr, schema: &Schema) -> Option<Words> {
 /// Whether an expression has one value for all rows, which it only reads. Subqueries have theirs
 /// before a filter over them reads its input.
 fn is_constant(expr: &Expr) -> bool {
-    expr.is::<Literal>() || expr.is::<ScalarSubqueryExpr>()
+    expr.is::<Literal>() || expr.is::<ScalarSubqueryExpr>() || expr.is::<SubqueryValue>()
 }
 
 /// Whether columns of fixed width are compared with each other or with constants, or columns of

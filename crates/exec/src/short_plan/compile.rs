@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::ordered::FirstRows;
 use super::step::{Join, Step};
 use super::stock::Stock;
+use super::subquery::{Places, are_placed};
 use crate::by_key::look_ups;
 use crate::filter::{Condition, filter_of};
 use crate::given_rows::GivenRowsScan;
@@ -33,10 +39,17 @@ pub(super) struct Compiled {
 /// The step of a plan; `None` if it has a node of a kind that is not known here, or a table is
 /// gone.
 pub(super) fn compiled(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Compiled>> {
+    match are_placed(plan, false)? {
+        true => with_places(plan, &mut Places::default()),
+        false => Ok(None),
+    }
+}
+
+fn with_places(plan: &Arc<dyn ExecutionPlan>, places: &mut Places) -> Result<Option<Compiled>> {
     let mut steps = Vec::new();
     let mut bound = Vec::new();
     for input in plan.children() {
-        let Some(input) = compiled(input)? else {
+        let Some(input) = with_places(input, places)? else {
             return Ok(None);
         };
         steps.push(input.step);
@@ -57,7 +70,7 @@ pub(super) fn compiled(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Compiled>
             Arc::clone(plan).replace_children(bound, options)?
         }
     };
-    let step = step(plan, &bound, steps)?;
+    let step = step(plan, &bound, steps, places)?;
     Ok(step.map(|step| Compiled { step, bound }))
 }
 
@@ -65,6 +78,7 @@ fn step(
     plan: &Arc<dyn ExecutionPlan>,
     bound: &Arc<dyn ExecutionPlan>,
     mut inputs: Vec<Step>,
+    places: &mut Places,
 ) -> Result<Option<Step>> {
     if plan.is::<GivenRowsScan>() {
         return Ok(Some(Step::Given));
@@ -72,6 +86,9 @@ fn step(
     if plan.is::<UnionExec>() {
         let schema = plan.schema();
         return Ok(Some(Step::Append { inputs, schema }));
+    }
+    if let Some(node) = plan.downcast_ref::<ScalarSubqueryExec>() {
+        return Ok(Some(Step::WithValues(places.with_values(node, inputs))));
     }
     if let Some(join) = bound.downcast_ref::<HashJoinExec>() {
         let Some(stock) = Stock::of(plan) else {
@@ -95,16 +112,18 @@ fn step(
     let input = Box::new(input);
     Ok(Some(if let Some(filter) = filter_of(plan.as_ref()) {
         let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
+        let predicate = filter.predicate();
+        let placed = places.placed(predicate)?;
         let filtered = Step::Filter {
-            condition: Condition::of(filter),
+            condition: Condition::of(filter).with_predicate(placed),
             projection,
-            input,
+            input: Box::new(places.narrowed(predicate, *input)?),
         };
-        limited(filtered, plan.fetch())
+        limited(filtered, plan.fetch(), &plan.schema())
     } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
+        let exprs = projection.expr().iter().map(|of| places.placed(&of.expr));
         Step::Project {
-            exprs: exprs.collect(),
+            exprs: exprs.collect::<Result<_>>()?,
             schema: projection.schema(),
             input,
         }
@@ -113,12 +132,18 @@ fn step(
             Some(_) => Why::OrderByLimit,
             None => Why::OrderBy,
         };
-        Step::Sort {
-            by: sort.expr().clone(),
+        let by = sort.expr().iter().map(|by| {
+            let expr = places.placed(&by.expr)?;
+            Ok(PhysicalSortExpr::new(expr, by.options))
+        });
+        let by = LexOrdering::new(by.collect::<Result<Vec<_>>>()?);
+        let sort = Step::Sort {
+            by: by.unwrap_or_else(|| sort.expr().clone()),
             fetch: sort.fetch(),
             why: Some(why),
             input,
-        }
+        };
+        FirstRows::of_sort(sort, &plan.schema())
     } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
         && below > 1
     {
@@ -129,38 +154,46 @@ fn step(
             input,
         }
     } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
-        Step::Limit {
-            skip: limit.skip(),
-            fetch: limit.fetch(),
-            input,
-        }
+        let (skip, fetch) = (limit.skip(), limit.fetch());
+        skipped_and_limited(*input, skip, fetch, &plan.schema())
     } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
         // Each partition has a limit of its own.
         if below > 1 {
             return Ok(None);
         }
-        limited(*input, Some(limit.fetch()))
+        limited(*input, Some(limit.fetch()), &plan.schema())
     } else if plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<Paced>()
         || plan.is::<ForgetConstants>()
     {
-        limited(*input, plan.fetch())
+        limited(*input, plan.fetch(), &plan.schema())
     } else {
-        inputs.push(*input);
+        inputs.push(match plan.downcast_ref::<AggregateExec>() {
+            Some(aggregate) => FirstRows::of_input(aggregate, *input),
+            None => *input,
+        });
         let stock = Stock::of(plan);
         return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
     }))
 }
 
-fn limited(step: Step, fetch: Option<usize>) -> Step {
+fn limited(step: Step, fetch: Option<usize>, schema: &SchemaRef) -> Step {
     match fetch {
         None => step,
-        Some(_) => Step::Limit {
-            skip: 0,
-            fetch,
-            input: Box::new(step),
-        },
+        Some(_) => skipped_and_limited(step, 0, fetch, schema),
+    }
+}
+
+fn skipped_and_limited(step: Step, skip: usize, fetch: Option<usize>, schema: &SchemaRef) -> Step {
+    let input = match fetch {
+        Some(fetch) => FirstRows::of_limit(skip.saturating_add(fetch), schema, step),
+        None => step,
+    };
+    Step::Limit {
+        skip,
+        fetch,
+        input: Box::new(input),
     }
 }

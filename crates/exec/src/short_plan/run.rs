@@ -47,6 +47,12 @@ impl<'a> Run<'a> {
         self.has_full_scan |= !read.is_by_key;
     }
 
+    /// Counts rows of a table that were read along a key.
+    pub(super) fn has_walked(&mut self, reads: TableReads, bytes: u64) {
+        self.reads += reads;
+        self.most.bytes_read = self.most.bytes_read.saturating_sub(bytes);
+    }
+
     /// Counts rows that were handed over.
     pub(super) fn was_given(&mut self, rows: &RecordBatch) {
         self.rows_given += rows.num_rows() as u64;

@@ -9,8 +9,10 @@ use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::sorts::sort::sort_batch;
 
+use super::ordered::FirstRows;
 use super::run::Run;
 use super::stock::Stock;
+use super::subquery::{NarrowedTable, WithValues};
 use crate::batches::{batch_of, projected};
 use crate::by_key::LookUp;
 use crate::filter::{Condition, chosen};
@@ -49,6 +51,9 @@ pub(super) enum Step {
         schema: SchemaRef,
     },
     Join(Join),
+    FirstRows(FirstRows),
+    WithValues(WithValues),
+    NarrowedTable(NarrowedTable),
     Stock {
         stock: Stock,
         inputs: Vec<Step>,
@@ -93,11 +98,7 @@ impl Step {
                 let Some(rows) = input.rows(run)? else {
                     return Ok(None);
                 };
-                let schema = rows.schema();
-                match condition.terms().filtered(rows, projection.as_deref())? {
-                    Some(rows) => rows,
-                    None => chosen(RecordBatch::new_empty(schema), projection.as_deref())?,
-                }
+                filtered(condition, projection.as_deref(), rows)?
             }
             Step::Project {
                 exprs,
@@ -145,6 +146,9 @@ impl Step {
                 concat_batches(schema, &parts.collect::<Result<Vec<_>>>()?)?
             }
             Step::Join(join) => return join.rows(run),
+            Step::FirstRows(first) => return first.rows(run),
+            Step::WithValues(values) => return values.rows(run),
+            Step::NarrowedTable(table) => return table.rows(run),
             Step::Stock { stock, inputs } => {
                 let table = stock.why().map(|why| run.begin_temp_table(why));
                 let Some(inputs) = all(inputs, run)? else {
@@ -208,6 +212,19 @@ fn all(inputs: &[Step], run: &mut Run) -> Result<Option<Vec<RecordBatch>>> {
         }
     }
     Ok(Some(all))
+}
+
+/// Some columns of the rows for which a condition is true.
+pub(super) fn filtered(
+    condition: &Condition,
+    projection: Option<&[usize]>,
+    rows: RecordBatch,
+) -> Result<RecordBatch> {
+    let schema = rows.schema();
+    match condition.terms().filtered(rows, projection)? {
+        Some(rows) => Ok(rows),
+        None => chosen(RecordBatch::new_empty(schema), projection),
+    }
 }
 
 fn limited(rows: &RecordBatch, skip: usize, fetch: Option<usize>) -> RecordBatch {

@@ -397,5 +397,7 @@ fn take_parts(query: &mut Query) -> Option<()> {
     select.projection.clear();
     select.from.clear();
     select.selection = None;
+    // Nothing is locked; a name behind OF is for the long way.
+    query.locks.retain(|lock| lock.of.is_some());
     Some(())
 }

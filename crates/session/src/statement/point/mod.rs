@@ -319,6 +319,10 @@ impl Job {
         };
         self.share_digest(&statement, &given);
         let run = Box::pin(self.run_point(&statement, &given)).await?;
+        if run.is_none() {
+            // It finds too many rows, of which its plan may want a few.
+            Box::pin(self.keep_repeated(query)).await;
+        }
         Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
 

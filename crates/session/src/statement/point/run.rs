@@ -2,6 +2,7 @@
 //!
 //! Nothing is changed before all is known to fit: what returns `None` has done nothing.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
@@ -401,7 +402,12 @@ fn read(
     let Some(searches) = searches(target, rows, constants) else {
         return Ok(None);
     };
-    if table.covers(rows.key, columns) {
+    let is_covered = table.covers(rows.key, columns);
+    let most = if is_covered { COVERED_MAX } else { READ_MAX };
+    if is_much(table, &searches, most)? {
+        return Ok(None);
+    }
+    if is_covered {
         let values = table.search_values(&searches, columns, COVERED_MAX);
         let Some((values, count)) = values.map_err(table_error)? else {
             return Ok(None);
@@ -430,6 +436,22 @@ fn searches(
     reads_all
         .then(|| rows.searches(&target.table, constants))
         .flatten()
+}
+
+/// Whether ranges find far more rows than may be read, so that nobody begins to read them: a plan
+/// that wants a few of them may be kept.
+fn is_much(table: &Table, searches: &[Search], most: usize) -> Result<bool, MySqlError> {
+    let mut rows = 0_u64;
+    for search in searches {
+        let is_range = !matches!(
+            (&search.low, &search.high),
+            (Bound::Unbounded, Bound::Unbounded)
+        );
+        if is_range {
+            rows = rows.saturating_add(table.estimate(search).map_err(table_error)?);
+        }
+    }
+    Ok(rows > 2 * most as u64)
 }
 
 /// Whether so many rows of a table may be read at once.
