@@ -96,7 +96,7 @@ async fn fill(session: &mut Session, temporary: &str) {
     for sql in [
         format!(
             "CREATE {temporary} TABLE t (id INT PRIMARY KEY, k INT, n INT NOT NULL, g INT, d INT, \
-             c VARCHAR(20), at DATE, KEY (k), KEY (g, d, id), KEY (c), KEY (at))"
+             c VARCHAR(20), at DATE, KEY (k, id), KEY (g, d, id), KEY (c), KEY (at))"
         ),
         format!("CREATE {temporary} TABLE u (v BIGINT PRIMARY KEY)"),
         "SET cte_max_recursion_depth = 10000".to_owned(),
@@ -144,7 +144,7 @@ async fn kept_plans_along_a_key_give_what_the_long_way_gives() {
         }
         let reused = reused(&mut kept).await;
         let asked = CHANGES * (QUERIES.len() * TIMES) as u64;
-        assert!(reused > asked / 2, "{reused} of {asked} plans were reused");
+        assert!(reused > asked / 3, "{reused} of {asked} plans were reused");
         if is_shared {
             rows(&mut kept, "DROP TABLE t, u").await;
         }
