@@ -95,7 +95,7 @@ pub(super) fn replace(
         let key = OrderedKey::best(&source.table, &source.filters, &[ordered])?;
         Some(Spec {
             pipeline: pipeline.clone(),
-            key: key.without_null(&source.table)?,
+            key: key.without_null(&source.table, ordered)?,
             fetch: 1,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
         })

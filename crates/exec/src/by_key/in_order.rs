@@ -82,13 +82,15 @@ impl OrderedKey {
         self.parts > 0
     }
 
-    /// The same without the rows in which the column behind its constant parts is NULL; `None`
-    /// where its type has no least value.
-    pub(crate) fn without_null(mut self, table: &Table) -> Option<OrderedKey> {
+    /// The same without the rows in which the column of an order is NULL. Where conditions ask for
+    /// a value or a range of the column, no bound is added: they leave NULL out, or want it alone.
+    /// `None` if the type of the column has no least value.
+    pub(crate) fn without_null(mut self, table: &Table, ordered: Ordered) -> Option<OrderedKey> {
         let search = &mut self.search;
         let key = &table.definition().keys[search.key];
         let is_unbounded = |bound: &Bound<ArrayRef>| matches!(bound, Bound::Unbounded);
         if let Some(part) = key.parts.get(search.equal.len())
+            && part.column == ordered.column
             && table.columns()[part.column].is_nullable
             && is_unbounded(&search.low)
             && is_unbounded(&search.high)

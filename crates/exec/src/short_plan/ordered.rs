@@ -141,7 +141,7 @@ impl FirstRows {
             Wanted::Ends(ordered) => {
                 let keys = ordered.iter().map(|ordered| {
                     let key = key(std::slice::from_ref(ordered))?;
-                    Some((key.without_null(&source.table)?, 1))
+                    Some((key.without_null(&source.table, *ordered)?, 1))
                 });
                 keys.collect()
             }
