@@ -141,7 +141,7 @@ pub(crate) fn is_worth(source: &Source, fetch: usize, found: Option<u64>) -> boo
     let fetch = fetch as u64;
     let is_small = fetch <= rows_by_key(source.snapshot.row_count())
         && fetch.saturating_mul(source.row_bytes()) <= KEPT_BYTES_MAX;
-    let is_found = found.is_some_and(|found| found <= ROWS_FEW.max(2 * fetch));
+    let is_found = found.is_some_and(|found| found <= ROWS_FEW.max(fetch.saturating_mul(2)));
     fetch > 0 && is_small && !is_found
 }
 
