@@ -21,7 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::ordered::FirstRows;
 use super::step::{Join, Step};
 use super::stock::Stock;
-use super::subquery::{Places, are_placed};
+use super::subquery::Places;
 use crate::by_key::look_ups;
 use crate::filter::{Condition, filter_of};
 use crate::given_rows::GivenRowsScan;
@@ -39,8 +39,9 @@ pub(super) struct Compiled {
 /// The step of a plan; `None` if it has a node of a kind that is not known here, or a table is
 /// gone.
 pub(super) fn compiled(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Compiled>> {
-    match are_placed(plan, false)? {
-        true => with_places(plan, &mut Places::default()),
+    let mut places = Places::of_plan(plan)?;
+    match places.are_steps(plan, false)? {
+        true => with_places(plan, &mut places),
         false => Ok(None),
     }
 }

@@ -46,23 +46,44 @@ pub(super) struct NarrowedTable {
 }
 
 /// Where the values of subqueries are in a plan.
-#[derive(Default)]
-pub(super) struct Places(Vec<(ScalarSubqueryResults, SubqueryIndex)>);
+pub(super) struct Places {
+    /// Those that the plan computes itself. It may be a part of one that computes others.
+    own: Vec<ScalarSubqueryResults>,
+    values: Vec<(ScalarSubqueryResults, SubqueryIndex)>,
+}
 
 impl Places {
+    /// Those of a plan.
+    pub(super) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Places> {
+        let mut own = Vec::new();
+        plan.apply(|node| {
+            let node = node.downcast_ref::<ScalarSubqueryExec>();
+            own.extend(node.map(|node| node.results().clone()));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        let values = Vec::new();
+        Ok(Places { own, values })
+    }
+
+    /// The value of a subquery of the plan itself that an expression is.
+    fn own<'a>(&self, expr: &'a dyn PhysicalExpr) -> Option<&'a ScalarSubqueryExpr> {
+        let value = expr.downcast_ref::<ScalarSubqueryExpr>()?;
+        self.own.contains(value.results()).then_some(value)
+    }
+
     fn of(&mut self, results: &ScalarSubqueryResults, index: SubqueryIndex) -> usize {
         let is_it =
             |(of, other): &(ScalarSubqueryResults, SubqueryIndex)| of == results && *other == index;
-        self.0.iter().position(is_it).unwrap_or_else(|| {
-            self.0.push((results.clone(), index));
-            self.0.len() - 1
+        self.values.iter().position(is_it).unwrap_or_else(|| {
+            self.values.push((results.clone(), index));
+            self.values.len() - 1
         })
     }
 
-    /// The same expression over values that the thread has that runs it.
+    /// The same expression with its own values where the thread has them that runs it.
     pub(super) fn placed(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         let placed = Arc::clone(expr).transform_up(|part| {
-            let Some(value) = part.downcast_ref::<ScalarSubqueryExpr>() else {
+            let Some(value) = self.own(part.as_ref()) else {
                 return Ok(Transformed::no(part));
             };
             #[expect(deprecated, reason = "nothing else tells which value it is")]
@@ -125,28 +146,33 @@ impl Places {
             conditions,
         }))
     }
-}
 
-/// Whether values of subqueries stand only where a step finds them: in filters, projections and
-/// sorts that are steps of their own, which those below a join are not.
-pub(super) fn are_placed(plan: &Arc<dyn ExecutionPlan>, is_in_join: bool) -> Result<bool> {
-    let is_step =
-        filter_of(plan.as_ref()).is_some() || plan.is::<ProjectionExec>() || plan.is::<SortExec>();
-    let mut is_read = false;
-    plan.apply_expressions(&mut |expr| {
-        is_read |= expr.exists(|part| Ok(part.is::<ScalarSubqueryExpr>()))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    if is_read && (is_in_join || !is_step) {
-        return Ok(false);
-    }
-    let is_join = plan.children().len() > 1 && !plan.is::<ScalarSubqueryExec>();
-    for child in plan.children() {
-        if !are_placed(child, is_in_join || is_join)? {
+    /// Whether own values stand only where a step finds them: in filters, projections and sorts
+    /// that are steps of their own, which those below a join are not.
+    pub(super) fn are_steps(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        is_in_join: bool,
+    ) -> Result<bool> {
+        let is_step = filter_of(plan.as_ref()).is_some()
+            || plan.is::<ProjectionExec>()
+            || plan.is::<SortExec>();
+        let mut is_read = false;
+        plan.apply_expressions(&mut |expr| {
+            is_read |= expr.exists(|part| Ok(self.own(part.as_ref()).is_some()))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if is_read && (is_in_join || !is_step) {
             return Ok(false);
         }
+        let is_join = plan.children().len() > 1 && !plan.is::<ScalarSubqueryExec>();
+        for child in plan.children() {
+            if !self.are_steps(child, is_in_join || is_join)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
-    Ok(true)
 }
 
 impl WithValues {
