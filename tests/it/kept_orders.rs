@@ -162,6 +162,8 @@ async fn first_rows_of_large_tables_need_no_new_plan() {
     fill(&mut session, "").await;
     for query in [
         "SELECT id, c FROM t WHERE id > 3 ORDER BY id LIMIT 10",
+        "SELECT id, c FROM t WHERE id > 3000 ORDER BY id LIMIT 10",
+        "SELECT id, c FROM t WHERE id > 60000 ORDER BY id LIMIT 10",
         "SELECT id, c FROM t ORDER BY id DESC LIMIT 10",
         "SELECT MIN(k), MAX(id) FROM t WHERE k > 5",
         "SELECT EXISTS(SELECT 1 FROM t WHERE id = 50)",
@@ -184,5 +186,34 @@ async fn first_rows_of_large_tables_need_no_new_plan() {
         rows(&mut session, query).await;
         let read = "SHOW SESSION STATUS LIKE 'Rows_read'";
         assert_eq!(rows(&mut session, read).await[0][1], "5", "{query}");
+    }
+}
+
+/// A plan for any constants is kept whichever of them come first, and searches keys for those of
+/// each run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_for_any_constants_search_keys_for_those_of_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    fill(&mut session, "").await;
+    for (query, most) in [
+        ("SELECT id, c FROM t WHERE id > # ORDER BY id LIMIT 10", 16),
+        ("SELECT EXISTS(SELECT 1 FROM t WHERE k = #) AS e", 16),
+    ] {
+        let mut reused_times = 0;
+        for constant in [900, 901, 902, 5, 3, 903] {
+            let query = query.replace('#', &constant.to_string());
+            rows(&mut session, "FLUSH STATUS").await;
+            rows(&mut session, &query).await;
+            let read = "SHOW SESSION STATUS LIKE 'Rows_read'";
+            let read: u64 = rows(&mut session, read).await[0][1].parse().unwrap();
+            assert!(read <= most, "{query} read {read} rows");
+            reused_times += reused(&mut session).await;
+        }
+        assert!(
+            reused_times >= 4,
+            "{query} ran {reused_times} times by its plan"
+        );
     }
 }

@@ -132,10 +132,9 @@ impl UnboundRows {
         let Some(table) = self.table() else {
             return Ok(None);
         };
+        let filters = filled(&self.filters)?.into_owned();
         let source = TableSource::new(table);
-        Ok(Some(
-            source.source(self.columns.clone(), self.filters.to_vec()),
-        ))
+        Ok(Some(source.source(self.columns.clone(), filters)))
     }
 
     /// The same rows, with more conditions that may narrow a search.

@@ -398,6 +398,9 @@ impl Job {
             let plan = Arc::new(plan);
             there.local().repeated.keep(asked.shape, Arc::clone(&plan));
             connection.local().repeated.keep(asked.shape, plan);
+        } else if worth == Worth::AnyConstants {
+            // A plan for these constants may have less to do.
+            there.local().repeated.depends(asked.shape);
         }
     }
 
