@@ -1,7 +1,8 @@
 //! The rows of a table in the order of a key.
 //!
 //! Owns: which key lies in the order that is asked for, and the walk along its entries, some rows
-//! at a time. Never: checks a condition; it narrows the walk where it may.
+//! at a time, through the filters and projections above the table. Never: reads many bytes at once,
+//! however the rows that it meets differ in length.
 
 use std::ops::Bound;
 
@@ -9,20 +10,21 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::SortOptions;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Expr;
+use mayfly_space::{Account, Reservation};
 use mayfly_table::{ByKey, KeyPlace, Search, Table};
 
 use super::ROWS_FEW;
 use super::choice::{Access, in_order, keeps_order};
-use super::pipeline::Source;
+use super::pipeline::{Source, Steps};
 use super::rows_by_key;
 use super::scan::Found;
 use crate::error::table_error;
 use crate::reads::TableReads;
 
-/// The rows that are shown take at most so much memory, and those that are read at once.
-pub(super) const KEPT_BYTES_MAX: u64 = 1 << 20;
-/// Rows that are read at once, where some of them may be left out.
-const STEP_ROWS_MIN: usize = 64;
+/// The rows that are shown take about so much memory at most, and those that are read at once.
+const KEPT_BYTES_MAX: u64 = 1 << 20;
+/// The rows of the first step and of the largest one.
+const STEP_ROWS_MIN: usize = 16;
 const STEP_ROWS_MAX: usize = 8192;
 
 /// A column that rows are ordered by.
@@ -178,65 +180,126 @@ fn direction(table: &Table, key: usize, equal: usize, ordered: &[Ordered]) -> Op
     is_ordered.then_some(is_reversed.unwrap_or(false))
 }
 
-/// Reads rows along a key, more with each step.
+/// Reads the first rows along a key, more with each step.
 pub(crate) struct Walk<'a> {
     source: &'a Source,
     key: &'a OrderedKey,
+    steps: &'a Steps,
     place: Option<KeyPlace>,
     has_begun: bool,
     has_ended: bool,
     step_rows: usize,
-    step_rows_max: usize,
     /// The rows that may still be read.
     limit: usize,
+    /// The rows that are still wanted.
+    left: usize,
+    /// Memory of the rows that were handed out and of a step.
+    reservation: Reservation,
+    kept_bytes: u64,
 }
 
-/// The rows of a step.
+/// What a step of a walk comes to.
 pub(crate) enum Walked {
-    /// Some rows in their order, how many they are and what reading them counts as.
-    Rows(Option<RecordBatch>, usize, TableReads),
-    /// There are no more.
+    Step(WalkStep),
+    /// There are no more rows, or no more are wanted.
     End,
-    /// They are more than the limit, or the table has changed.
+    /// More rows than the limit or the memory allows would be read, or the table has changed.
     GivenUp,
 }
 
+/// A step of a walk.
+pub(crate) struct WalkStep {
+    /// The rows that are wanted, in their order; `None` if there are none.
+    pub(crate) rows: Option<RecordBatch>,
+    /// How many rows were read.
+    pub(crate) count: usize,
+    /// The memory that they took.
+    pub(crate) bytes: u64,
+    /// What reading them counts as.
+    pub(crate) reads: TableReads,
+}
+
 impl<'a> Walk<'a> {
-    /// The walk to the first `fetch` rows, among which `has_filter` leaves some out.
+    /// The walk to the first `fetch` rows behind some steps, which reads no more than `limit`
+    /// rows; `None` if there is no memory for it.
     pub(crate) fn begin(
         source: &'a Source,
         key: &'a OrderedKey,
+        steps: &'a Steps,
         fetch: usize,
-        has_filter: bool,
         limit: usize,
-    ) -> Self {
-        let rows_max = usize::try_from(KEPT_BYTES_MAX / source.row_bytes()).unwrap_or(usize::MAX);
-        Self {
+        account: &Account,
+    ) -> Option<Self> {
+        let reservation = account.reserve(2 * KEPT_BYTES_MAX).ok()?;
+        Some(Self {
             source,
             key,
+            steps,
             place: None,
             has_begun: false,
             has_ended: false,
-            step_rows: match has_filter {
-                true => fetch.max(STEP_ROWS_MIN),
-                false => fetch,
-            },
-            step_rows_max: rows_max.clamp(1, STEP_ROWS_MAX),
+            step_rows: STEP_ROWS_MIN,
             limit,
-        }
+            left: fetch,
+            reservation,
+            kept_bytes: 0,
+        })
     }
 
     /// The next rows.
     ///
     /// # Errors
-    /// If a page cannot be read.
+    /// If a page cannot be read, or a filter or projection fails.
     pub(crate) fn next(&mut self) -> Result<Walked> {
-        if self.has_ended {
+        if self.has_ended || self.left == 0 {
             return Ok(Walked::End);
         }
-        let count = self.step_rows.min(self.step_rows_max).min(self.limit);
-        if count == 0 {
+        let wanted = match self.steps.has_filter() {
+            true => self.step_rows,
+            false => self.step_rows.min(self.left),
+        };
+        let Some((ids, place)) = self.ids(wanted.min(self.limit))? else {
             return Ok(Walked::GivenUp);
+        };
+        let count = ids.len();
+        let mut step = WalkStep {
+            rows: None,
+            count,
+            bytes: 0,
+            reads: self.key.reads(count, !self.has_begun),
+        };
+        self.has_begun = true;
+        self.limit -= count;
+        self.has_ended = place.is_none();
+        self.place = place;
+        if count > 0 {
+            let rows = self.source.rows_by_id(&ids)?;
+            step.bytes = rows.get_array_memory_size() as u64;
+            self.step_rows = next_step_rows(self.step_rows, count, step.bytes);
+            let (rows, _) = self.steps.run(rows)?;
+            let rows = rows.slice(0, rows.num_rows().min(self.left));
+            self.left -= rows.num_rows();
+            if rows.num_rows() > 0 {
+                if !self.keeps(&rows) {
+                    return Ok(Walked::GivenUp);
+                }
+                step.rows = Some(rows);
+            }
+        }
+        Ok(Walked::Step(step))
+    }
+
+    /// Ends the walk: the memory of the rows that it has handed out.
+    pub(crate) fn end(mut self) -> Reservation {
+        self.reservation.shrink(self.kept_bytes);
+        self.reservation
+    }
+
+    /// The ids of the next rows, at most so many and no more than may be read at once, and the
+    /// place behind them, if anything is there; `None` if none may be read.
+    fn ids(&self, count: usize) -> Result<Option<(Vec<u64>, Option<KeyPlace>)>> {
+        if count == 0 {
+            return Ok(None);
         }
         let (source, key) = (self.source, self.key);
         let step = source.table.walk(
@@ -247,19 +310,43 @@ impl<'a> Walk<'a> {
             count,
         );
         let ByKey::Found(step) = step.map_err(table_error)? else {
-            return Ok(Walked::GivenUp);
+            return Ok(None);
         };
-        let count = step.numbers.len();
-        let reads = key.reads(count, !self.has_begun);
-        self.has_begun = true;
-        self.limit -= count;
-        self.step_rows *= 2;
-        self.place = step.next;
-        self.has_ended = self.place.is_none();
-        let rows = match count {
-            0 => None,
-            _ => Some(source.rows(&step.numbers)?),
-        };
-        Ok(Walked::Rows(rows, count, reads))
+        let ids = source.ids(&step.numbers)?;
+        // Long rows may lie together: the pages tell how long their rows are.
+        match source.fitting(&ids, KEPT_BYTES_MAX) {
+            fitting if fitting < ids.len() => self.ids(fitting),
+            _ => Ok(Some((ids, step.next))),
+        }
+    }
+
+    /// Whether there is memory for rows that are handed out.
+    fn keeps(&mut self, rows: &RecordBatch) -> bool {
+        self.kept_bytes += rows.get_array_memory_size() as u64;
+        let needed = self.kept_bytes.saturating_add(KEPT_BYTES_MAX);
+        needed <= self.reservation.bytes() || self.reservation.try_resize(needed).is_ok()
+    }
+}
+
+/// How many rows a step may read behind one that read `count` rows of so many bytes.
+fn next_step_rows(before: usize, count: usize, bytes: u64) -> usize {
+    let fitting = KEPT_BYTES_MAX * count as u64 / bytes.max(1);
+    let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+    fitting.clamp(1, STEP_ROWS_MAX).min(2 * before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_grow_while_their_rows_are_short() {
+        assert_eq!(next_step_rows(16, 16, 1600), 32);
+        assert_eq!(
+            next_step_rows(STEP_ROWS_MAX, STEP_ROWS_MAX, 1),
+            STEP_ROWS_MAX
+        );
+        assert_eq!(next_step_rows(16, 16, 4 * KEPT_BYTES_MAX), 4);
+        assert_eq!(next_step_rows(4, 1, 2 * KEPT_BYTES_MAX), 1);
     }
 }

@@ -24,7 +24,7 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, TryStreamExt};
 use mayfly_space::Reservation;
 
-use super::in_order::{KEPT_BYTES_MAX, OrderedKey, Walk, Walked};
+use super::in_order::{OrderedKey, Walk, Walked};
 use super::pipeline::Pipeline;
 use super::scan::Found;
 use crate::context::StatementContext;
@@ -137,9 +137,9 @@ impl ExecutionPlan for KeyOrder {
             let kept = first_rows(&specs, &statement, |rows| read.add(rows)).await?;
             timer.done();
             let rows: SendableRecordBatchStream = match kept {
-                Some((batches, reservation)) => {
+                Some((batches, reservations)) => {
                     let batches = batches.into_iter().map(move |batch| {
-                        let _reservation = &reservation;
+                        let _reservations = &reservations;
                         Ok(batch)
                     });
                     let batches = futures::stream::iter(batches);
@@ -182,53 +182,46 @@ async fn first_rows(
     specs: &[Spec],
     statement: &StatementContext,
     on_read: impl Fn(usize),
-) -> Result<Option<(Vec<RecordBatch>, Reservation)>> {
-    let Ok(reservation) = statement.account.reserve(2 * KEPT_BYTES_MAX) else {
-        return Ok(None);
-    };
+) -> Result<Option<(Vec<RecordBatch>, Vec<Reservation>)>> {
     let mut kept = Vec::new();
+    let mut reservations = Vec::new();
     for spec in specs {
-        if !spec.read(statement, &on_read, &mut kept).await? {
-            return Ok(None);
+        match spec.read(statement, &on_read, &mut kept).await? {
+            Some(reservation) => reservations.push(reservation),
+            None => return Ok(None),
         }
     }
-    Ok(Some((kept, reservation)))
+    Ok(Some((kept, reservations)))
 }
 
 impl Spec {
-    /// Adds the first rows; `false` if the stock plan is to find them.
+    /// Adds the first rows, and returns their memory; `None` if the stock plan is to find them.
     async fn read(
         &self,
         statement: &StatementContext,
         on_read: &impl Fn(usize),
         kept: &mut Vec<RecordBatch>,
-    ) -> Result<bool> {
+    ) -> Result<Option<Reservation>> {
         let Pipeline { source, steps } = &self.pipeline;
         let admission = source.snapshot.account().admit(source.page_bytes_max());
         let _admission = admission.map_err(space_error)?;
-        let mut left = self.fetch;
-        let mut walk = Walk::begin(source, &self.key, left, steps.has_filter(), self.limit);
+        let (fetch, limit) = (self.fetch, self.limit);
+        let walk = Walk::begin(source, &self.key, steps, fetch, limit, &statement.account);
+        let Some(mut walk) = walk else {
+            return Ok(None);
+        };
         let mut slice = TimeSlice::begin();
-        while left > 0 {
+        loop {
             slice.share().await;
-            let rows = match walk.next()? {
-                Walked::Rows(rows, count, reads) => {
-                    on_read(count);
-                    statement.report.add_reads(reads);
-                    rows
+            match walk.next()? {
+                Walked::Step(step) => {
+                    on_read(step.count);
+                    statement.report.add_reads(step.reads);
+                    kept.extend(step.rows);
                 }
-                Walked::End => break,
-                Walked::GivenUp => return Ok(false),
-            };
-            if let Some(rows) = rows {
-                let (rows, _) = steps.run(rows)?;
-                let rows = rows.slice(0, rows.num_rows().min(left));
-                left -= rows.num_rows();
-                if rows.num_rows() > 0 {
-                    kept.push(rows);
-                }
+                Walked::End => return Ok(Some(walk.end())),
+                Walked::GivenUp => return Ok(None),
             }
         }
-        Ok(true)
     }
 }

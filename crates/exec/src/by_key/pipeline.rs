@@ -36,7 +36,7 @@ pub(crate) struct Pipeline {
 }
 
 /// What is done to the rows of a table, from the table on.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Steps(Vec<Step>);
 
 /// The rows of a table that a plan reads.
@@ -66,7 +66,7 @@ enum Step {
 impl Pipeline {
     /// The pipeline that a plan is; `None` for any other plan.
     pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
-        let mut steps = Vec::new();
+        let mut steps = Steps::default();
         let mut plan = plan;
         let source = loop {
             if let Some(scan) = plan.downcast_ref::<TableScan>() {
@@ -84,25 +84,20 @@ impl Pipeline {
                 }
                 let condition = Condition::of(filter);
                 let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
-                steps.push(Step::Filter {
-                    condition,
-                    projection,
-                });
+                steps.filter(condition, projection);
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
                 let exprs = projection.expr().iter().map(|of| Arc::clone(&of.expr));
                 let exprs: Vec<_> = exprs.collect();
                 if exprs.iter().any(is_volatile) {
                     return None;
                 }
-                let schema = projection.schema();
-                steps.push(Step::Project { exprs, schema });
+                steps.project(exprs, projection.schema());
             } else if !is_exchange(plan) && plan.downcast_ref::<CooperativeExec>().is_none() {
                 return None;
             }
             plan = plan.children().into_iter().next()?;
         };
-        steps.reverse();
-        let steps = Steps(steps);
+        steps.0.reverse();
         Some(Self { source, steps })
     }
 
@@ -117,9 +112,34 @@ impl Pipeline {
         &self,
         expr: &Arc<dyn PhysicalExpr>,
     ) -> Option<(usize, Option<DataType>)> {
+        let (index, cast) = self.steps.column_or_cast(expr)?;
+        Some((self.source.columns.of_table(index)?, cast))
+    }
+}
+
+impl Steps {
+    /// Adds a filter.
+    pub(crate) fn filter(&mut self, condition: Condition, projection: Option<Vec<usize>>) {
+        self.0.push(Step::Filter {
+            condition,
+            projection,
+        });
+    }
+
+    /// Adds a projection.
+    pub(crate) fn project(&mut self, exprs: Vec<Arc<dyn PhysicalExpr>>, schema: SchemaRef) {
+        self.0.push(Step::Project { exprs, schema });
+    }
+
+    /// The column of the rows of the table that an expression over the result is or casts, and the
+    /// type that it casts to.
+    pub(crate) fn column_or_cast(
+        &self,
+        expr: &Arc<dyn PhysicalExpr>,
+    ) -> Option<(usize, Option<DataType>)> {
         let mut cast = None;
         let mut index = index_or_cast(expr, &mut cast)?;
-        for step in self.steps.0.iter().rev() {
+        for step in self.0.iter().rev() {
             index = match step {
                 Step::Filter { projection, .. } => match projection {
                     Some(columns) => *columns.get(index)?,
@@ -128,11 +148,9 @@ impl Pipeline {
                 Step::Project { exprs, .. } => index_or_cast(exprs.get(index)?, &mut cast)?,
             };
         }
-        Some((self.source.columns.of_table(index)?, cast))
+        Some((index, cast))
     }
-}
 
-impl Steps {
     /// Whether rows may be lost on the way.
     pub(crate) fn has_filter(&self) -> bool {
         let is_filter = |step: &Step| matches!(step, Step::Filter { .. });
@@ -178,12 +196,30 @@ impl Source {
 
     /// Rows by their numbers, in the order of the numbers; all of them are there.
     pub(crate) fn rows(&self, numbers: &[u64]) -> Result<RecordBatch> {
+        self.rows_by_id(&self.ids(numbers)?)
+    }
+
+    /// The ids of rows by their numbers, in the order of the numbers; all of them are there.
+    pub(crate) fn ids(&self, numbers: &[u64]) -> Result<Vec<u64>> {
         let ids = self.snapshot.locate(numbers.iter().copied());
         let ids = ids.map_err(table_error)?;
         if ids.len() != numbers.len() {
             return Err(internal_datafusion_err!("a key without its row"));
         }
-        self.rows_by_id(&ids)
+        Ok(ids)
+    }
+
+    /// How many of the first of these rows take so many bytes together, if rows are as long as
+    /// others of their page; at least one.
+    pub(crate) fn fitting(&self, ids: &[u64], bytes_max: u64) -> usize {
+        let mut bytes = 0;
+        let fits = ids.iter().take_while(|id| {
+            let page = TableSnapshot::batch_of(**id);
+            let page_bytes = self.snapshot.page_bytes_max(page..page + 1);
+            bytes += page_bytes / self.snapshot.rows_of(page).max(1) as u64;
+            bytes <= bytes_max
+        });
+        fits.count().max(1)
     }
 
     /// Rows by their ids, in the order of the ids.

@@ -2,23 +2,24 @@
 //! MAX are found in; and some rows, where any of them will do.
 //!
 //! Owns the decision between the walk along a key and the steps that it stands for, made anew in
-//! each run. Never: keeps an expression of its own: what is done to the rows of the table on their
-//! way is read off these steps.
+//! each run.
+
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::{SortOptions, concat_batches};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
 use super::run::Run;
-use super::step::{Step, filtered};
-use crate::batches::projected;
+use super::step::Step;
 use crate::by_key::{
-    Ordered, OrderedKey, Source, Walk, Walked, extremes, is_worth, is_worth_a_key, rows_by_key,
+    Ordered, OrderedKey, Source, Steps, Walk, Walked, extremes, is_worth, is_worth_a_key,
+    rows_by_key,
 };
+use crate::context::StatementContext;
 use crate::provider::{RowsNow, bytes_of, searchable_rows};
 use crate::reads::TableReads;
 use crate::unbound::UnboundRows;
@@ -26,9 +27,16 @@ use crate::unbound::UnboundRows;
 /// Steps that may be run along a key.
 pub(super) struct FirstRows {
     /// A sort with a limit, or what returns all rows.
-    pub(super) steps: Box<Step>,
+    steps: Box<Step>,
+    way: Way,
     wanted: Wanted,
     schema: SchemaRef,
+}
+
+/// A table, and what is done to its rows one by one, without a limit.
+struct Way {
+    rows: UnboundRows,
+    steps: Steps,
 }
 
 /// Which rows are wanted.
@@ -61,11 +69,13 @@ impl FirstRows {
         else {
             return sort;
         };
-        let ordered = by
-            .iter()
-            .map(|by| ordered(input, by.expr.as_ref(), by.options));
+        let Some(way) = Way::of(input) else {
+            return sort;
+        };
+        let ordered = by.iter().map(|by| way.ordered(&by.expr, by.options));
         match ordered.collect() {
             Some(ordered) => Step::FirstRows(FirstRows {
+                way,
                 wanted: Wanted::First(*fetch, ordered),
                 schema: SchemaRef::clone(schema),
                 steps: Box::new(sort),
@@ -76,13 +86,14 @@ impl FirstRows {
 
     /// The rows that an aggregate wants of its input.
     pub(super) fn of_input(aggregate: &AggregateExec, input: Step) -> Step {
-        let ordered = extremes(aggregate).and_then(|extremes| {
-            let extremes = extremes.iter();
-            let ordered = extremes.map(|(of, options)| ordered(&input, of.as_ref(), *options));
-            ordered.collect()
-        });
-        match ordered {
+        let (Some(way), Some(extremes)) = (Way::of(&input), extremes(aggregate)) else {
+            return input;
+        };
+        let extremes = extremes.iter();
+        let ordered = extremes.map(|(of, options)| way.ordered(of, *options));
+        match ordered.collect() {
             Some(ordered) => Step::FirstRows(FirstRows {
+                way,
                 wanted: Wanted::Ends(ordered),
                 schema: aggregate.input_schema(),
                 steps: Box::new(input),
@@ -93,8 +104,9 @@ impl FirstRows {
 
     /// The rows of a step of which so many are enough.
     pub(super) fn of_limit(fetch: usize, schema: &SchemaRef, input: Step) -> Step {
-        match table_below(&input) {
-            Some(_) => Step::FirstRows(FirstRows {
+        match Way::of(&input) {
+            Some(way) => Step::FirstRows(FirstRows {
+                way,
                 wanted: Wanted::Any(fetch),
                 schema: SchemaRef::clone(schema),
                 steps: Box::new(input),
@@ -113,14 +125,7 @@ impl FirstRows {
     }
 
     fn by_key(&self, run: &mut Run) -> Result<Found> {
-        let way = match self.steps.as_ref() {
-            Step::Sort { input, .. } => input,
-            steps => steps,
-        };
-        let Some(rows) = table_below(way) else {
-            return Ok(Found::NotWorth);
-        };
-        let Some(source) = rows.source()? else {
+        let Some(source) = self.way.rows.source()? else {
             return Ok(Found::TooMany);
         };
         let found = searchable_rows(&source)?;
@@ -147,7 +152,7 @@ impl FirstRows {
             }
             Wanted::Any(fetch) => match key(&[]).filter(OrderedKey::is_narrowed) {
                 Some(key) => Some(vec![(key, *fetch)]),
-                None => return scanned(way, &source, *fetch, run),
+                None => return self.way.scanned(&source, *fetch, run),
             },
         };
         let Some(keys) = keys else {
@@ -155,7 +160,7 @@ impl FirstRows {
         };
         let mut parts = Vec::new();
         for (key, fetch) in keys {
-            match walked(way, &source, &key, fetch, run)? {
+            match self.way.walked(&source, &key, fetch, run)? {
                 Found::Rows(rows) => parts.push(rows),
                 other => return Ok(other),
             }
@@ -167,136 +172,115 @@ impl FirstRows {
     }
 }
 
-/// The first rows in the order in which they were written, behind the steps on their way.
-fn scanned(way: &Step, source: &Source, fetch: usize, run: &mut Run) -> Result<Found> {
-    let mut left = fetch;
-    let mut parts = Vec::new();
-    for batch in 0..source.snapshot.batch_count() {
-        let count = source.snapshot.rows_of(batch);
-        let bytes_read = bytes_of(&source.table, count as u64);
-        if bytes_read > run.most.bytes_read {
-            return Ok(Found::TooMany);
-        }
-        let read = RowsNow {
-            rows: source.batches(batch..batch + 1)?,
-            bytes_read,
-            reads: TableReads::of_scan(count),
-            is_by_key: false,
-        };
-        run.has_read(&read);
-        let rows = through(way, read.rows)?;
-        let rows = rows.slice(0, rows.num_rows().min(left));
-        left -= rows.num_rows();
-        parts.push(rows);
-        if left == 0 {
-            break;
-        }
-    }
-    joined(way, source, &parts).map(Found::Rows)
-}
-
-/// The rows of the steps on a way, one behind the other.
-fn joined(way: &Step, source: &Source, parts: &[RecordBatch]) -> Result<RecordBatch> {
-    match parts {
-        [rows] => Ok(rows.clone()),
-        [] => through(way, RecordBatch::new_empty(source.schema())),
-        [first, ..] => Ok(concat_batches(&first.schema(), parts)?),
-    }
-}
-
-/// The first rows along a key, behind the steps on their way.
-fn walked(
-    way: &Step,
-    source: &Source,
-    key: &OrderedKey,
-    fetch: usize,
-    run: &mut Run,
-) -> Result<Found> {
-    // The long way reads so many before it sorts.
-    let sorted_from = rows_by_key(source.snapshot.row_count());
-    let most = run.most.rows.min(run.most.bytes_read / source.row_bytes());
-    let limit = usize::try_from(sorted_from.min(most)).unwrap_or(usize::MAX);
-    let mut walk = Walk::begin(source, key, fetch, has_filter(way), limit);
-    let mut left = fetch;
-    let mut parts: Vec<RecordBatch> = Vec::new();
-    while left > 0 {
-        let rows = match walk.next()? {
-            Walked::Rows(rows, count, reads) => {
-                run.has_walked(reads, bytes_of(&source.table, count as u64));
-                rows
+impl Way {
+    /// The way of the rows of a step; `None` if they do not only pass filters and projections.
+    fn of(step: &Step) -> Option<Way> {
+        match step {
+            Step::Table(rows) => (!rows.has_limit()).then(|| Way {
+                rows: rows.clone(),
+                steps: Steps::default(),
+            }),
+            Step::Filter {
+                condition,
+                projection,
+                input,
+            } => {
+                let mut way = Way::of(input)?;
+                way.steps.filter(condition.clone(), projection.clone());
+                Some(way)
             }
-            Walked::End => break,
-            Walked::GivenUp if sorted_from <= most => return Ok(Found::NotWorth),
-            Walked::GivenUp => return Ok(Found::TooMany),
-        };
-        if let Some(rows) = rows {
-            let rows = through(way, rows)?;
+            Step::Project {
+                exprs,
+                schema,
+                input,
+            } => {
+                let mut way = Way::of(input)?;
+                way.steps.project(exprs.clone(), SchemaRef::clone(schema));
+                Some(way)
+            }
+            _ => None,
+        }
+    }
+
+    /// The order by a column of the table; `None` for any other order.
+    fn ordered(&self, by: &Arc<dyn PhysicalExpr>, options: SortOptions) -> Option<Ordered> {
+        let (column, cast) = self.steps.column_or_cast(by)?;
+        if cast.is_some() {
+            return None;
+        }
+        let column = self.rows.column(column)?;
+        Ordered::by(self.rows.table()?.as_ref(), column, options)
+    }
+
+    /// The first rows in the order in which they were written.
+    fn scanned(&self, source: &Source, fetch: usize, run: &mut Run) -> Result<Found> {
+        let mut left = fetch;
+        let mut parts = Vec::new();
+        for batch in 0..source.snapshot.batch_count() {
+            let count = source.snapshot.rows_of(batch);
+            let bytes_read = bytes_of(&source.table, count as u64);
+            if bytes_read > run.most.bytes_read {
+                return Ok(Found::TooMany);
+            }
+            let read = RowsNow {
+                rows: source.batches(batch..batch + 1)?,
+                bytes_read,
+                reads: TableReads::of_scan(count),
+                is_by_key: false,
+            };
+            run.has_read(&read);
+            let (rows, _) = self.steps.run(read.rows)?;
             let rows = rows.slice(0, rows.num_rows().min(left));
             left -= rows.num_rows();
             parts.push(rows);
+            if left == 0 {
+                break;
+            }
         }
+        self.joined(source, &parts).map(Found::Rows)
     }
-    joined(way, source, &parts).map(Found::Rows)
-}
 
-/// The order by a column of the table below a step; `None` where it is none, or rows do not only
-/// pass filters and projections on their way.
-fn ordered(way: &Step, by: &dyn PhysicalExpr, options: SortOptions) -> Option<Ordered> {
-    let table = table_below(way)?.table()?;
-    let column = column(way, by.downcast_ref::<Column>()?.index())?;
-    Ordered::by(&table, column, options)
-}
-
-/// The table that all rows of a step come from, one by one and without a limit.
-fn table_below(way: &Step) -> Option<&UnboundRows> {
-    match way {
-        Step::Table(rows) => (!rows.has_limit()).then_some(rows),
-        Step::Filter { input, .. } | Step::Project { input, .. } => table_below(input),
-        _ => None,
-    }
-}
-
-/// The column of the table below a step that is a column of the step.
-fn column(way: &Step, index: usize) -> Option<usize> {
-    match way {
-        Step::Table(rows) => rows.column(index),
-        Step::Filter {
-            projection, input, ..
-        } => match projection {
-            Some(columns) => column(input, *columns.get(index)?),
-            None => column(input, index),
-        },
-        Step::Project { exprs, input, .. } => {
-            let below = exprs.get(index)?.downcast_ref::<Column>()?;
-            column(input, below.index())
+    /// The first rows along a key.
+    fn walked(
+        &self,
+        source: &Source,
+        key: &OrderedKey,
+        fetch: usize,
+        run: &mut Run,
+    ) -> Result<Found> {
+        // The long way reads so many before it sorts.
+        let sorted_from = rows_by_key(source.snapshot.row_count());
+        let most = run.most.rows.min(run.most.bytes_read / source.row_bytes());
+        let limit = usize::try_from(sorted_from.min(most)).unwrap_or(usize::MAX);
+        let account = StatementContext::of(run.context)?.account.clone();
+        let walk = Walk::begin(source, key, &self.steps, fetch, limit, &account);
+        let Some(mut walk) = walk else {
+            return Ok(Found::TooMany);
+        };
+        let mut parts: Vec<RecordBatch> = Vec::new();
+        loop {
+            match walk.next()? {
+                Walked::Step(step) if step.bytes > run.most.bytes_read => {
+                    return Ok(Found::TooMany);
+                }
+                Walked::Step(step) => {
+                    run.has_walked(step.reads, step.bytes);
+                    parts.extend(step.rows);
+                }
+                Walked::End => break,
+                Walked::GivenUp if sorted_from <= most => return Ok(Found::NotWorth),
+                Walked::GivenUp => return Ok(Found::TooMany),
+            }
         }
-        _ => None,
+        self.joined(source, &parts).map(Found::Rows)
     }
-}
 
-/// Whether a step leaves rows of its table out.
-fn has_filter(way: &Step) -> bool {
-    match way {
-        Step::Filter { .. } => true,
-        Step::Project { input, .. } => has_filter(input),
-        _ => false,
-    }
-}
-
-/// What a step makes of some rows of its table.
-fn through(way: &Step, rows: RecordBatch) -> Result<RecordBatch> {
-    match way {
-        Step::Table(_) => Ok(rows),
-        Step::Filter {
-            condition,
-            projection,
-            input,
-        } => filtered(condition, projection.as_deref(), through(input, rows)?),
-        Step::Project {
-            exprs,
-            schema,
-            input,
-        } => projected(exprs, schema, &through(input, rows)?),
-        _ => internal_err!("a way to a table through other steps"),
+    /// The rows at its end, one behind the other.
+    fn joined(&self, source: &Source, parts: &[RecordBatch]) -> Result<RecordBatch> {
+        match parts {
+            [rows] => Ok(rows.clone()),
+            [] => Ok(self.steps.run(RecordBatch::new_empty(source.schema()))?.0),
+            [first, ..] => Ok(concat_batches(&first.schema(), parts)?),
+        }
     }
 }

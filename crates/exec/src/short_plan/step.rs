@@ -215,7 +215,7 @@ fn all(inputs: &[Step], run: &mut Run) -> Result<Option<Vec<RecordBatch>>> {
 }
 
 /// Some columns of the rows for which a condition is true.
-pub(super) fn filtered(
+fn filtered(
     condition: &Condition,
     projection: Option<&[usize]>,
     rows: RecordBatch,
