@@ -86,6 +86,11 @@ pub(crate) fn with_examples(filter: &Expr) -> Result<Expr> {
     filter.data()
 }
 
+/// Whether a function is such an expression.
+pub(crate) fn is_slot(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Slot>().is_some()
+}
+
 /// Runs something with values for the slots of plans.
 pub fn with_values<T>(values: Vec<ScalarValue>, run: impl FnOnce() -> T) -> T {
     /// Gives the values of before back, through a panic too.

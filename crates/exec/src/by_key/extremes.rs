@@ -2,7 +2,9 @@
 //!
 //! Owns: which aggregates want no more than the first rows in some orders, and the plan that gives
 //! them these. Never: aggregates: the least value of all rows is the least one of any of them that
-//! the first row is among, so the stock operator runs over the rows that are left.
+//! the first row is among, so the stock operator runs over the rows that are left. Never: walks
+//! where a row may warn: a walk that is given up would warn of its rows, and the scan behind it
+//! again.
 
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use super::order::{KeyOrder, Spec};
 use super::pipeline::{Pipeline, Source};
 use super::rows_by_key;
 use super::stock::in_one_partition;
+use crate::filter::may_warn;
 use crate::plan_node::over_input;
 
 /// So few rows are scanned as soon as a key is searched.
@@ -81,6 +84,9 @@ pub(super) fn replace(
     let Some(extremes) = extremes(aggregate) else {
         return Ok(None);
     };
+    if may_warn(aggregate.input()) {
+        return Ok(None);
+    }
     let Some(pipeline) = Pipeline::of(aggregate.input()) else {
         return Ok(None);
     };

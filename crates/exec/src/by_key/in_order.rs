@@ -46,6 +46,12 @@ impl Ordered {
             is_descending,
         })
     }
+
+    /// Whether a key of the table has the column.
+    pub(crate) fn has_key(&self, table: &Table) -> bool {
+        let mut keys = table.definition().keys.iter();
+        keys.any(|key| key.parts.iter().any(|part| part.column == self.column))
+    }
 }
 
 /// A key whose entries lie in an order or against it, and what is asked of it.

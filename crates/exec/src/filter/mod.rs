@@ -41,6 +41,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricType, RatioMetrics,
 };
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::EmptyRecordBatchStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{Stream, StreamExt};
@@ -95,6 +96,31 @@ pub fn filter_of(plan: &dyn ExecutionPlan) -> Option<&FilterExec> {
     let ours = plan.downcast_ref::<FilterOperator>();
     ours.map(FilterOperator::stock)
         .or_else(|| plan.downcast_ref::<FilterExec>())
+}
+
+/// Whether a filter or a projection may warn, between a plan and the next node below it that has no
+/// input or several. How often it does depends on which rows are read.
+pub(crate) fn may_warn(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut plan = plan;
+    while let [input] = plan.children().as_slice() {
+        let schema = input.schema();
+        let warns = match (
+            filter_of(plan.as_ref()),
+            plan.downcast_ref::<ProjectionExec>(),
+        ) {
+            (Some(filter), _) => terms::may_warn(filter.predicate(), &schema),
+            (None, Some(projection)) => {
+                let mut exprs = projection.expr().iter();
+                exprs.any(|of| terms::may_warn(&of.expr, &schema))
+            }
+            (None, None) => false,
+        };
+        if warns {
+            return true;
+        }
+        plan = *input;
+    }
+    false
 }
 
 /// The plan with our filters in the place of stock ones.

@@ -31,6 +31,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
 use crate::other_columns::over_read_columns;
+use crate::slots::is_slot;
 use crate::subquery_value::SubqueryValue;
 
 /// Where at least one of so many rows is open, a copy of the open ones saves nothing.
@@ -550,13 +551,51 @@ pub(super) fn is_silent(expr: &Expr, schema: &Schema) -> bool {
     !expr.exists(is_loud).unwrap_or(true)
 }
 
+/// Whether an expression may warn. Nothing but functions does; arithmetic is functions too, but of
+/// integers it only fails.
+pub(super) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
+    let is_loud = |part: &Expr| {
+        let call = part.downcast_ref::<ScalarFunctionExpr>();
+        let is_loud = |call: &ScalarFunctionExpr| {
+            !is_silent_call(call, schema) && !is_integer_arithmetic(call, schema)
+        };
+        Ok(call.is_some_and(is_loud))
+    };
+    expr.exists(is_loud).unwrap_or(true)
+}
+
 /// Whether a function never warns of the values that it is called with, nor fails.
 fn is_silent_call(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
+    if is_slot(call.fun()) {
+        return true;
+    }
     let Some(function) = SilentFunction::named(call.fun().name()) else {
         return false;
     };
     let kind = |argument: &Expr| Kind::of(argument.return_field(schema).ok()?.as_ref());
     function.is_silent(call.args().iter().map(kind))
+}
+
+/// Whether a function computes with integers, and divides by no zero.
+fn is_integer_arithmetic(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
+    let is_integer = |part: &Expr| {
+        let of_type = part.data_type(schema);
+        of_type.is_ok_and(|of_type| of_type.is_integer())
+    };
+    let is_zero = |value: &ScalarValue| {
+        let zero = ScalarValue::new_zero(&value.data_type());
+        zero.is_ok_and(|zero| zero == *value)
+    };
+    let is_whole = match call.fun().name() {
+        "+" | "-" | "*" => true,
+        "mod" => {
+            let divisor = call.args().last();
+            let divisor = divisor.and_then(|divisor| divisor.downcast_ref::<Literal>());
+            divisor.is_some_and(|divisor| !is_zero(divisor.value()))
+        }
+        _ => false,
+    };
+    is_whole && call.args().iter().all(is_integer)
 }
 
 /// A bit for each row for which an expression is true, which NULL is not.

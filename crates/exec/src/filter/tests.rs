@@ -25,7 +25,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 
-use super::terms::{Condition, Open, Terms};
+use super::terms::{Condition, Open, Terms, may_warn};
 use super::{FilterOperator, filter_of, replace_all};
 use crate::plan_node::over_input;
 
@@ -512,18 +512,20 @@ fn only_constant_patterns_let_terms_pass_that_are_behind_them() {
     }
 }
 
+/// A call of a function of a name that returns its first argument.
+fn first(name: &str, arguments: Vec<Expr>) -> Expr {
+    let value = |values: &[ColumnarValue]| Ok(values[0].clone());
+    let types = arguments.iter().map(|of| of.data_type(&schema()).unwrap());
+    let types: Vec<DataType> = types.collect();
+    let answer = types[0].clone();
+    let function = create_udf(name, types, answer, Volatility::Immutable, Arc::new(value));
+    let (function, options) = (Arc::new(function), Arc::default());
+    let call = ScalarFunctionExpr::try_new(function, arguments, &schema(), options).unwrap();
+    Arc::new(call)
+}
+
 #[test]
 fn functions_that_never_warn_let_terms_pass_that_are_behind_them() {
-    let first = |name: &str, arguments: Vec<Expr>| {
-        let value = |values: &[ColumnarValue]| Ok(values[0].clone());
-        let types = arguments.iter().map(|of| of.data_type(&schema()).unwrap());
-        let types: Vec<DataType> = types.collect();
-        let answer = types[0].clone();
-        let function = create_udf(name, types, answer, Volatility::Immutable, Arc::new(value));
-        let (function, options) = (Arc::new(function), Arc::default());
-        let call = ScalarFunctionExpr::try_new(function, arguments, &schema(), options).unwrap();
-        Arc::new(call) as Expr
-    };
     let year = |of: Expr| first("year", vec![of]);
     for (call, expected) in [
         (year(column("day")), "Cheap"),
@@ -539,6 +541,26 @@ fn functions_that_never_warn_let_terms_pass_that_are_behind_them() {
         let terms = Terms::of(&conjunction([compared, behind]), &schema());
         let order = format!("{terms:?}");
         assert!(order.starts_with(&format!("Terms([{expected}")), "{order}");
+    }
+}
+
+#[test]
+fn functions_may_warn_but_for_silent_ones_and_arithmetic_of_integers() {
+    let both = |name: &str, right: Expr| first(name, vec![column("int"), right]);
+    for (value, expected) in [
+        (column("int"), false),
+        (first("year", vec![column("day")]), false),
+        (first("year", vec![column("int")]), true),
+        (both("+", lit(1)), false),
+        (both("+", text("1x")), true),
+        (both("*", both("+", column("long"))), false),
+        (both("mod", lit(5)), false),
+        (both("mod", lit(0)), true),
+        (both("mod", column("long")), true),
+        (both("/", lit(5)), true),
+    ] {
+        let condition = is_not_null(value).unwrap();
+        assert_eq!(may_warn(&condition, &schema()), expected, "{condition}");
     }
 }
 

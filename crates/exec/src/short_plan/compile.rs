@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -23,7 +22,7 @@ use super::step::{Join, Step};
 use super::stock::Stock;
 use super::subquery::Places;
 use crate::by_key::look_ups;
-use crate::filter::{Condition, filter_of};
+use crate::filter::{Condition, filter_of, may_warn};
 use crate::given_rows::GivenRowsScan;
 use crate::paced::Paced;
 use crate::padding::ForgetConstants;
@@ -115,12 +114,17 @@ fn step(
         let projection = filter.projection().as_ref().map(|columns| columns.to_vec());
         let predicate = filter.predicate();
         let placed = places.placed(predicate)?;
+        let input = places.narrowed(predicate, *input)?;
+        // The long way may read other rows, and warns of these.
+        if input.is_narrowed() && may_warn(plan) {
+            return Ok(None);
+        }
         let filtered = Step::Filter {
             condition: Condition::of(filter).with_predicate(placed),
             projection,
-            input: Box::new(places.narrowed(predicate, *input)?),
+            input: Box::new(input),
         };
-        limited(filtered, plan.fetch(), &plan.schema())
+        limited(filtered, plan.fetch(), plan)
     } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let exprs = projection.expr().iter().map(|of| places.placed(&of.expr));
         Step::Project {
@@ -138,13 +142,20 @@ fn step(
             Ok(PhysicalSortExpr::new(expr, by.options))
         });
         let by = LexOrdering::new(by.collect::<Result<Vec<_>>>()?);
-        let sort = Step::Sort {
+        let is_narrowed = input.is_narrowed();
+        let step = Step::Sort {
             by: by.unwrap_or_else(|| sort.expr().clone()),
             fetch: sort.fetch(),
             why: Some(why),
             input,
         };
-        FirstRows::of_sort(sort, &plan.schema())
+        let step = FirstRows::of_sort(step, &plan.schema());
+        // The long way may read fewer rows for it, and warns of these.
+        let is_by_key = is_narrowed || matches!(step, Step::FirstRows(_));
+        if is_by_key && may_warn(sort.input()) {
+            return Ok(None);
+        }
+        step
     } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
         && below > 1
     {
@@ -156,41 +167,49 @@ fn step(
         }
     } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
         let (skip, fetch) = (limit.skip(), limit.fetch());
-        skipped_and_limited(*input, skip, fetch, &plan.schema())
+        skipped_and_limited(*input, skip, fetch, plan)
     } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
         // Each partition has a limit of its own.
         if below > 1 {
             return Ok(None);
         }
-        limited(*input, Some(limit.fetch()), &plan.schema())
+        limited(*input, Some(limit.fetch()), plan)
     } else if plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<Paced>()
         || plan.is::<ForgetConstants>()
     {
-        limited(*input, plan.fetch(), &plan.schema())
+        limited(*input, plan.fetch(), plan)
     } else {
         inputs.push(match plan.downcast_ref::<AggregateExec>() {
-            Some(aggregate) => FirstRows::of_input(aggregate, *input),
-            None => *input,
+            Some(aggregate) if !may_warn(plan) => FirstRows::of_input(aggregate, *input),
+            _ => *input,
         });
         let stock = Stock::of(plan);
         return Ok(stock.map(|stock| Step::Stock { stock, inputs }));
     }))
 }
 
-fn limited(step: Step, fetch: Option<usize>, schema: &SchemaRef) -> Step {
+fn limited(step: Step, fetch: Option<usize>, plan: &Arc<dyn ExecutionPlan>) -> Step {
     match fetch {
         None => step,
-        Some(_) => skipped_and_limited(step, 0, fetch, schema),
+        Some(_) => skipped_and_limited(step, 0, fetch, plan),
     }
 }
 
-fn skipped_and_limited(step: Step, skip: usize, fetch: Option<usize>, schema: &SchemaRef) -> Step {
+/// The step of a plan that limits the rows of another one.
+fn skipped_and_limited(
+    step: Step,
+    skip: usize,
+    fetch: Option<usize>,
+    plan: &Arc<dyn ExecutionPlan>,
+) -> Step {
     let input = match fetch {
-        Some(fetch) => FirstRows::of_limit(skip.saturating_add(fetch), schema, step),
-        None => step,
+        Some(fetch) if !may_warn(plan) => {
+            FirstRows::of_limit(skip.saturating_add(fetch), &plan.schema(), step)
+        }
+        _ => step,
     };
     Step::Limit {
         skip,

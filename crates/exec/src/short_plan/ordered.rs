@@ -2,7 +2,8 @@
 //! MAX are found in; and some rows, where any of them will do.
 //!
 //! Owns the decision between the walk along a key and the steps that it stands for, made anew in
-//! each run.
+//! each run. Never: for a way on which a row may warn ([`may_warn`](crate::filter::may_warn)): how
+//! often it does would depend on that decision.
 
 use std::sync::Arc;
 
@@ -73,7 +74,8 @@ impl FirstRows {
             return sort;
         };
         let ordered = by.iter().map(|by| way.ordered(&by.expr, by.options));
-        match ordered.collect() {
+        let ordered: Option<Vec<Ordered>> = ordered.collect();
+        match ordered.filter(|ordered| way.has_key(ordered)) {
             Some(ordered) => Step::FirstRows(FirstRows {
                 way,
                 wanted: Wanted::First(*fetch, ordered),
@@ -210,6 +212,14 @@ impl Way {
         }
         let column = self.rows.column(column)?;
         Ordered::by(self.rows.table()?.as_ref(), column, options)
+    }
+
+    /// Whether a key of the table has the first column of an order.
+    fn has_key(&self, ordered: &[Ordered]) -> bool {
+        let (table, first) = (self.rows.table(), ordered.first());
+        table
+            .zip(first)
+            .is_some_and(|(table, first)| first.has_key(&table))
     }
 
     /// The first rows in the order in which they were written.

@@ -69,6 +69,15 @@ pub(super) struct Join {
 }
 
 impl Step {
+    /// Whether its rows are those of a table that values of subqueries narrow.
+    pub(super) fn is_narrowed(&self) -> bool {
+        match self {
+            Step::NarrowedTable(_) => true,
+            Step::Filter { input, .. } | Step::Project { input, .. } => input.is_narrowed(),
+            _ => false,
+        }
+    }
+
     /// The rows; `None` if they are too many.
     pub(super) fn rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
         let rows = self.all_rows(run)?;
