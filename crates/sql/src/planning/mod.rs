@@ -19,6 +19,7 @@ mod compared;
 mod copied_syntax;
 mod copies;
 mod expansion;
+mod kept_types;
 mod leaning;
 mod materialized;
 mod optimize;

@@ -17,6 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::checks::{check_subqueries, has_subqueries};
 use super::compared::{with_comparisons_apart, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
+use super::kept_types::with_types_of;
 use super::leaning::without_leaning;
 use super::size::hold;
 use super::watch::check;
@@ -140,13 +141,15 @@ fn at_node(
 ) -> Result<Transformed<LogicalPlan>> {
     check()?;
     let node = without_leaning(node);
+    let before = Arc::clone(node.schema());
     let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
-    match rule.name() {
+    let made = match rule.name() {
         SIMPLIFY => with_comparisons_apart(node, rewrite),
         PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
         PUSH_FILTERS => in_written_order(with_plain_constants(node)?, rewrite),
         _ => rewrite(node),
-    }
+    };
+    with_types_of(&before, made?)
 }
 
 /// Applies a rule to each node of a plan and of its subqueries.
