@@ -17,7 +17,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::ordered::FirstRows;
+use super::first_rows::FirstRows;
 use super::step::{Join, Step};
 use super::stock::Stock;
 use super::subquery::Places;

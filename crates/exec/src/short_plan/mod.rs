@@ -13,7 +13,7 @@
 //! plan node. That is little beside thousands of rows, and most of the time of four. Here reading a
 //! table, a filter, a projection, a sort, a limit and a join by key are functions from batches to a
 //! batch that call the same kernels and expressions. Of a large table, the first rows of an order,
-//! the ends of a key and some rows are read without the others ([`ordered`]); the value of a
+//! the ends of a key and some rows are read without the others ([`first_rows`]); the value of a
 //! subquery is told to the steps that ask for it ([`subquery`]). What else a plan has, such as an
 //! aggregate or a join without a key, stays the stock operator, and is handed its inputs as batches
 //! ([`stock`]).
@@ -21,7 +21,7 @@
 //! **Cost**: about a microsecond a step, some ten for a stock operator.
 
 mod compile;
-mod ordered;
+mod first_rows;
 mod run;
 mod step;
 mod stock;

@@ -9,7 +9,7 @@ use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::sorts::sort::sort_batch;
 
-use super::ordered::FirstRows;
+use super::first_rows::FirstRows;
 use super::run::Run;
 use super::stock::Stock;
 use super::subquery::{NarrowedTable, WithValues};

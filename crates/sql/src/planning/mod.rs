@@ -15,11 +15,11 @@
 //! planning` measures it.
 
 mod checks;
-mod compared;
+mod column_types;
+mod comparisons;
 mod copied_syntax;
 mod copies;
 mod expansion;
-mod kept_types;
 mod leaning;
 mod materialized;
 mod optimize;

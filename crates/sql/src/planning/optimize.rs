@@ -15,9 +15,9 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::checks::{check_subqueries, has_subqueries};
-use super::compared::{with_comparisons_apart, with_plain_constants};
+use super::column_types::with_types_of;
+use super::comparisons::{with_comparisons_apart, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
-use super::kept_types::with_types_of;
 use super::leaning::without_leaning;
 use super::size::hold;
 use super::watch::check;
