@@ -74,6 +74,7 @@ mod recursion;
 mod replay;
 pub mod report;
 pub mod rule;
+mod run_values;
 mod same_names;
 mod scan_columns;
 mod shared_run;

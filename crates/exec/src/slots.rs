@@ -23,6 +23,8 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use crate::run_values;
+
 /// What the names of placeholders begin with.
 const PLACEHOLDER: &str = "$slot_";
 
@@ -93,15 +95,7 @@ pub(crate) fn is_slot(function: &ScalarUDF) -> bool {
 
 /// Runs something with values for the slots of plans.
 pub fn with_values<T>(values: Vec<ScalarValue>, run: impl FnOnce() -> T) -> T {
-    /// Gives the values of before back, through a panic too.
-    struct Before(Vec<ScalarValue>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            VALUES.set(std::mem::take(&mut self.0));
-        }
-    }
-    let _before = Before(VALUES.replace(values));
-    run()
+    run_values::with(&VALUES, values, run)
 }
 
 fn value_of(place: usize) -> Result<ScalarValue> {

@@ -15,6 +15,8 @@ use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 
+use crate::run_values;
+
 thread_local! {
     /// The values of the run that this thread is in, by their place.
     static VALUES: RefCell<Vec<Option<ScalarValue>>> = const { RefCell::new(Vec::new()) };
@@ -22,15 +24,7 @@ thread_local! {
 
 /// Runs a plan in which no value of a subquery is known yet.
 pub(crate) fn without_values<T>(run: impl FnOnce() -> T) -> T {
-    /// Gives the values of before back, through a panic too.
-    struct Before(Vec<Option<ScalarValue>>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            VALUES.set(std::mem::take(&mut self.0));
-        }
-    }
-    let _before = Before(VALUES.take());
-    run()
+    run_values::with(&VALUES, Vec::new(), run)
 }
 
 /// Tells the run of this thread a value.

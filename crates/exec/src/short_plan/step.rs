@@ -107,7 +107,11 @@ impl Step {
                 let Some(rows) = input.rows(run)? else {
                     return Ok(None);
                 };
-                filtered(condition, projection.as_deref(), rows)?
+                let schema = rows.schema();
+                match condition.terms().filtered(rows, projection.as_deref())? {
+                    Some(rows) => rows,
+                    None => chosen(RecordBatch::new_empty(schema), projection.as_deref())?,
+                }
             }
             Step::Project {
                 exprs,
@@ -221,19 +225,6 @@ fn all(inputs: &[Step], run: &mut Run) -> Result<Option<Vec<RecordBatch>>> {
         }
     }
     Ok(Some(all))
-}
-
-/// Some columns of the rows for which a condition is true.
-fn filtered(
-    condition: &Condition,
-    projection: Option<&[usize]>,
-    rows: RecordBatch,
-) -> Result<RecordBatch> {
-    let schema = rows.schema();
-    match condition.terms().filtered(rows, projection)? {
-        Some(rows) => Ok(rows),
-        None => chosen(RecordBatch::new_empty(schema), projection),
-    }
 }
 
 fn limited(rows: &RecordBatch, skip: usize, fetch: Option<usize>) -> RecordBatch {
