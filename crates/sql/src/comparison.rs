@@ -10,7 +10,7 @@ pub(crate) fn compares(op: &BinaryOperator) -> bool {
 }
 
 /// The same, with `<=>`, which takes NULL for a value.
-pub(crate) fn is_comparison(op: &BinaryOperator) -> bool {
+pub fn is_comparison(op: &BinaryOperator) -> bool {
     compares(op) || matches!(op, BinaryOperator::Spaceship)
 }
 

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, ObjectNamePart, Query, Value, Visitor,
 };
 
+use crate::call::name_of;
 use crate::functions::scalar_function;
 use crate::parse::parse_expression;
 use crate::references::{is_clock, variable};
@@ -92,12 +93,10 @@ const AGGREGATES: [&str; 20] = [
 
 /// Whether a call is one of the aggregates of MySQL's grammar; the others are functions to it,
 /// whose arguments are counted later.
-pub(crate) fn is_aggregate(name: &ObjectName) -> bool {
-    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
-        return false;
-    };
-    let name = name.value.to_ascii_lowercase();
-    AGGREGATES.contains(&name.as_str()) && !["any_value", "grouping"].contains(&name.as_str())
+pub fn is_aggregate(name: &ObjectName) -> bool {
+    name_of(name).is_some_and(|name| {
+        AGGREGATES.contains(&name.as_str()) && !["any_value", "grouping"].contains(&name.as_str())
+    })
 }
 
 /// Functions whose first argument is a word that looks like a column.
@@ -170,7 +169,7 @@ fn find_unfit(expression: &Expr, is_default: bool) -> Option<Unfit> {
 }
 
 fn unfit_function(function: &Function) -> Option<Unfit> {
-    let name = name_of(function)?;
+    let name = name_of(&function.name)?;
     if function.over.is_some() {
         return Some(Unfit::Window(name));
     }
@@ -193,17 +192,10 @@ fn unfit_function(function: &Function) -> Option<Unfit> {
     Some(Unfit::Function(name))
 }
 
-fn name_of(function: &Function) -> Option<String> {
-    match function.name.0.as_slice() {
-        [ObjectNamePart::Identifier(name)] => Some(name.value.to_ascii_lowercase()),
-        _ => None,
-    }
-}
-
 /// Whether an expression is CURRENT_TIMESTAMP, in any of its spellings.
 pub fn is_now(expression: &Expr) -> bool {
     match bare(expression) {
-        Expr::Function(function) => name_of(function).is_some_and(|name| {
+        Expr::Function(function) => name_of(&function.name).is_some_and(|name| {
             let mut called = CALLED.iter().filter(|(_, called)| *called == "now");
             name == "now" || called.any(|(other, _)| *other == name)
         }),
@@ -223,7 +215,7 @@ pub fn is_condition(expression: &Expr) -> bool {
     match bare(expression) {
         Expr::Function(function) => {
             let truths = ["isnull", "json_valid", "regexp_like"];
-            name_of(function).is_some_and(|name| truths.contains(&name.as_str()))
+            name_of(&function.name).is_some_and(|name| truths.contains(&name.as_str()))
         }
         other => is_truth(other),
     }
@@ -234,7 +226,7 @@ pub fn is_condition(expression: &Expr) -> bool {
 pub fn is_unknown_call(expression: &Expr) -> bool {
     match bare(expression) {
         Expr::Function(function) => {
-            name_of(function).is_some_and(|name| scalar_function(&name).is_none())
+            name_of(&function.name).is_some_and(|name| scalar_function(&name).is_none())
         }
         _ => false,
     }
@@ -374,7 +366,7 @@ fn escape(expression: &mut Expr) {
 
 /// The word for a unit of time, where a call has one among its arguments.
 pub(crate) fn unit_of(function: &mut Function) -> Option<&mut Ident> {
-    let name = name_of(function)?;
+    let name = name_of(&function.name)?;
     if !WITH_UNIT.contains(&name.as_str()) {
         return None;
     }

@@ -36,6 +36,7 @@ pub mod ansi;
 pub mod assigned;
 pub mod bindings;
 pub mod by_row;
+pub mod call;
 pub mod change;
 pub mod clause;
 pub mod client_text;

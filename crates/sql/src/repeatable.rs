@@ -6,10 +6,11 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArguments, ObjectNamePart, Query, Select, SelectModifiers,
-    SetExpr, TableFactor, Visitor,
+    DataType, Expr, Function, FunctionArguments, Query, Select, SelectModifiers, SetExpr,
+    TableFactor, Visitor,
 };
 
+use crate::call::name_of;
 use crate::references::{References, is_clock};
 use crate::walk;
 
@@ -170,10 +171,9 @@ fn go_on(may_be: bool) -> ControlFlow<()> {
 
 /// Whether a call is that of a function whose value depends on its arguments only.
 pub fn is_function(function: &Function) -> bool {
-    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+    let Some(name) = name_of(&function.name) else {
         return false;
     };
-    let name = name.value.to_ascii_lowercase();
     let has_arguments = matches!(function.args, FunctionArguments::List(_));
     has_arguments && function.over.is_none() && FUNCTIONS.binary_search(&name.as_str()).is_ok()
 }

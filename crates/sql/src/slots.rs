@@ -12,10 +12,9 @@ use std::ops::{ControlFlow, Range};
 
 use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, Query, Select, SelectItem, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Expr, JoinConstraint, Query, Select, SelectItem, Visitor};
 
+use crate::comparison::is_comparison;
 use crate::from_list::constraint;
 use crate::functions::calendar::days_in_month;
 use crate::literal::Literal;
@@ -332,18 +331,7 @@ impl Conditions<'_> {
     fn condition(&mut self, condition: &Expr) {
         let mut compared = |expr: &Expr| {
             match expr {
-                Expr::BinaryOp {
-                    left,
-                    op:
-                        BinaryOperator::Eq
-                        | BinaryOperator::NotEq
-                        | BinaryOperator::Lt
-                        | BinaryOperator::LtEq
-                        | BinaryOperator::Gt
-                        | BinaryOperator::GtEq
-                        | BinaryOperator::Spaceship,
-                    right,
-                } => {
+                Expr::BinaryOp { left, op, right } if is_comparison(op) => {
                     self.compare(left);
                     self.compare(right);
                 }

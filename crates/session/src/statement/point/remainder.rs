@@ -20,10 +20,11 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    GroupByExpr, LimitClause, OrderByKind, Query, SelectItem, SetExpr,
+    BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, GroupByExpr,
+    LimitClause, OrderByKind, Query, SelectItem, SetExpr,
 };
 use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
+use mayfly_sql::call::plain_list;
 use mayfly_sql::change::Mention;
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
@@ -301,17 +302,8 @@ fn is_same_next_time(expr: &Expr, constants: &mut Constants) -> Option<()> {
 
 fn aggregate(function: &Function, constants: &mut Constants) -> Option<()> {
     let name = function.name.to_string().to_ascii_lowercase();
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    let is_plain = function.parameters == FunctionArguments::None
-        && !function.uses_odbc_syntax
-        && function.filter.is_none()
-        && function.null_treatment.is_none()
-        && function.over.is_none()
-        && function.within_group.is_empty()
-        && list.clauses.is_empty();
-    if !is_plain || !AGGREGATES.contains(&name.as_str()) {
+    let list = plain_list(function)?;
+    if !AGGREGATES.contains(&name.as_str()) {
         return None;
     }
     for argument in &list.args {

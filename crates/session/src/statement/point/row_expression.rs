@@ -15,9 +15,12 @@ use std::collections::BTreeSet;
 use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectNamePart, UnaryOperator,
+    UnaryOperator,
 };
+use mayfly_sql::call::{name_of, plain_list};
 use mayfly_sql::change::new_column;
+use mayfly_sql::comparison::is_comparison;
+use mayfly_sql::declared::is_aggregate;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::repeatable::is_function;
 use mayfly_sql::slots::Kind;
@@ -26,8 +29,6 @@ use mayfly_types::{CASELESS, COLLATION_KEY, ColumnType};
 
 use super::compile::{Constants, column_of, named_column};
 
-/// Aggregates, which are no functions of one row.
-const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 /// Functions of texts, as whose argument a constant text is not converted.
 const OF_TEXTS: [&str; 8] = [
     "concat", "lcase", "lower", "ltrim", "reverse", "rtrim", "ucase", "upper",
@@ -144,7 +145,7 @@ impl Of<'_> {
         let [argument] = arguments(function)? else {
             return None;
         };
-        let is_it = self.has_new_row && name_of(function)? == "values";
+        let is_it = self.has_new_row && name_of(&function.name)? == "values";
         match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(column)) if is_it => {
                 named_column(column, self.table, self.alias)
@@ -182,7 +183,7 @@ impl Of<'_> {
     }
 
     fn kind_of_function(&self, function: &Function) -> Beside {
-        let name = name_of(function).unwrap_or_default();
+        let name = name_of(&function.name).unwrap_or_default();
         if OF_TEXTS.contains(&name.as_str()) {
             return Beside::Text;
         }
@@ -369,13 +370,7 @@ impl Reader<'_> {
                     _ => self.of.mixes(sides),
                 };
                 let beside = match op {
-                    BinaryOperator::Eq
-                    | BinaryOperator::NotEq
-                    | BinaryOperator::Lt
-                    | BinaryOperator::LtEq
-                    | BinaryOperator::Gt
-                    | BinaryOperator::GtEq
-                    | BinaryOperator::Spaceship => kind,
+                    op if is_comparison(op) => kind,
                     BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply
                         if kind == Beside::WholeNumber =>
                     {
@@ -451,8 +446,8 @@ impl Reader<'_> {
     }
 
     fn function(&mut self, function: &mut Function, beside: Beside) -> Option<bool> {
-        let name = name_of(function)?;
-        if !is_function(function) || AGGREGATES.contains(&name.as_str()) {
+        let name = name_of(&function.name)?;
+        if !is_function(function) || is_aggregate(&function.name) {
             return None;
         }
         let exprs = plain_arguments(function)?;
@@ -535,28 +530,10 @@ fn named(name: String) -> Expr {
     Expr::Identifier(Ident::with_quote('`', name))
 }
 
-/// The name of a function, in lower case.
-fn name_of(function: &Function) -> Option<String> {
-    match function.name.0.as_slice() {
-        [ObjectNamePart::Identifier(name)] => Some(name.value.to_ascii_lowercase()),
-        _ => None,
-    }
-}
-
 /// The arguments of a call without anything else.
 fn arguments(function: &Function) -> Option<&[FunctionArg]> {
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    let is_plain = function.parameters == FunctionArguments::None
-        && !function.uses_odbc_syntax
-        && function.filter.is_none()
-        && function.null_treatment.is_none()
-        && function.over.is_none()
-        && function.within_group.is_empty()
-        && list.duplicate_treatment.is_none()
-        && list.clauses.is_empty();
-    is_plain.then_some(&list.args)
+    let list = plain_list(function)?;
+    list.duplicate_treatment.is_none().then_some(&list.args)
 }
 
 /// The same, if all of them are plain expressions.
