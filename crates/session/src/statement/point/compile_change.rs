@@ -8,6 +8,7 @@ use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::{
     Delete, Insert, InsertSource, RowChoice, SetColumn, Statement, Update,
 };
+use mayfly_table::Table;
 
 use super::compile::Constants;
 use super::key_condition::{Parted, parted};
@@ -114,16 +115,7 @@ impl Job {
         if assigns_unique(&table, &places) {
             return None;
         }
-        let over = match values.is_empty() {
-            true => None,
-            false => Some(OverRows::of(
-                self,
-                &table,
-                Vec::new(),
-                values,
-                &constants.0,
-            )?),
-        };
+        let over = self.over_rows(&table, Vec::new(), values, constants)?;
         let action = Action::Upsert {
             columns,
             assignments,
@@ -148,11 +140,22 @@ impl Job {
             Some(limit) => Some(constants.cell(limit)?),
             None => None,
         };
-        let over = match rest.is_empty() && values.is_empty() {
-            true => None,
-            false => Some(OverRows::of(self, of.table, rest, values, &constants.0)?),
-        };
+        let over = self.over_rows(of.table, rest, values, constants)?;
         Some(Chosen { rows, over, limit })
+    }
+
+    /// Conditions and values made ready, if there are any.
+    fn over_rows(
+        &self,
+        table: &Table,
+        conditions: Vec<RowExpression>,
+        values: Values,
+        constants: &Constants,
+    ) -> Option<Option<OverRows>> {
+        match conditions.is_empty() && values.is_empty() {
+            true => Some(None),
+            false => OverRows::of(self, table, conditions, values, &constants.0).map(Some),
+        }
     }
 
     /// What columns get. None of the values reads a column that one before it changes.

@@ -24,6 +24,7 @@
 //! **Cost**: an INSERT of one row, or a search of the index and a look into one page, some
 //! microseconds in all, where a plan takes a millisecond.
 
+mod change;
 mod compile;
 mod compile_change;
 mod key_condition;
@@ -32,6 +33,7 @@ mod over_rows;
 mod remainder;
 mod row_expression;
 mod run;
+mod search;
 mod upsert;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,9 +9,10 @@ use arrow::array::ArrayRef;
 use mayfly_table::Repeats;
 
 use super::Done;
+use super::change::{append, assign_one, inserted, says_number, turn};
 use super::known::{Cell, NewValue, Target};
 use super::over_rows::OverRows;
-use super::run::{Found, append, assign_one, inserted, says_number, table_error, turn};
+use super::search::{Found, table_error};
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::apart::Given;
