@@ -55,7 +55,7 @@ const PLAN_BYTES: u64 = 32 << 10;
 /// The plans of all connections take at most this part of the budget; of one that is smaller than
 /// this they take nothing, which is for rows.
 const PLANS_PER_MEMORY: u64 = 16;
-const MEMORY_BYTES_MIN: u64 = 16 << 20;
+const MEMORY_BYTES_MIN: u64 = 4 << 20;
 /// Shapes and texts that are remembered to have come.
 const SEEN_MAX: usize = 256;
 /// What a plan may have to do.
@@ -107,6 +107,15 @@ impl Repeated {
             return self.comes_again(of_shape).then_some(Worth::AnyConstants);
         }
         self.comes_again(of_text).then_some(Worth::TheseConstants)
+    }
+
+    /// Takes back that a statement came: its plan is not made now.
+    fn postpone(&mut self, asked: &Asked<'_>) {
+        for hash in self.hashes(asked) {
+            if let Some(times) = self.seen.get_mut(&hash) {
+                *times = times.saturating_sub(1);
+            }
+        }
     }
 
     /// Takes note that the plans of a shape depend on its constants.
@@ -195,6 +204,7 @@ struct KeptPlan {
     /// Where its functions warn.
     values: SessionValues,
     digest: DigestCell,
+    made: Instant,
     /// The last runs that took long or could not end, without one between them that did.
     long_runs: AtomicU32,
     _place: Place,
@@ -376,12 +386,25 @@ impl Job {
         };
         let home = self.home(&tables);
         let there = &home.job.connection;
+        // Somebody else may have made it while this statement waited to be parsed or planned.
+        let is_new = || {
+            let plan = there.own_plan(&asked);
+            plan.is_some_and(|(kept, ..)| kept.made.elapsed() < self.running.elapsed())
+        };
+        if is_new() {
+            return;
+        }
         let Some(worth) = there.local().repeated.worth(&asked) else {
             return;
         };
         let Some(_making) = home.begin_making().await else {
+            // The next one may have better luck.
+            there.local().repeated.postpone(&asked);
             return;
         };
+        if is_new() {
+            return;
+        }
         let planned = Box::pin(
             home.job
                 .planned_without_rows(query, &references, &asked, worth),
@@ -425,38 +448,44 @@ impl Job {
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
         }
-        let mut slotted = None;
-        if worth == Worth::AnyConstants {
-            slotted = Box::pin(self.slotted(&bindings)).await;
-            if slotted.is_none() {
-                connection.local().repeated.depends(asked.shape);
-            }
+        let query = self.limited(query.clone());
+        let of_text = KeptConstants::fixed(asked.constants);
+        let made = self.plan_for_others(move |job| {
+            let slotted = (worth == Worth::AnyConstants).then(|| job.slotted_here(&bindings));
+            let Slotted {
+                plan,
+                labels,
+                origins,
+                constants,
+            } = match slotted.flatten() {
+                Some(slotted) => slotted,
+                None => {
+                    let planned = job.planned_here(query, &bindings, &job.source).ok()?;
+                    Slotted {
+                        plan: job.few_rows_optimized_here(planned.plan)?,
+                        labels: planned.labels,
+                        origins: planned.origins,
+                        constants: of_text,
+                    }
+                }
+            };
+            let plan = job.few_rows_operators_here(&plan)?;
+            let plan = ShortPlan::of(&plan).ok()??;
+            let columns = job.described(plan.schema(), &labels, &origins);
+            Some((plan, columns, constants))
+        });
+        let (plan, columns, constants) = made.await?;
+        if worth == Worth::AnyConstants && !constants.has_slots() {
+            connection.local().repeated.depends(asked.shape);
         }
-        if slotted.is_none() {
-            let query = self.limited(query.clone());
-            let planned = self.planned(query, &bindings).await.ok()?;
-            slotted = Some(Slotted {
-                plan: self.few_rows_optimized(planned.plan).await?,
-                labels: planned.labels,
-                origins: planned.origins,
-                constants: KeptConstants::fixed(asked.constants),
-            });
-        }
-        let Slotted {
-            plan,
-            labels,
-            origins,
-            constants,
-        } = slotted?;
-        let plan = self.few_rows_operators(plan).await?;
-        let plan = ShortPlan::of(&plan).ok()??;
         Some(KeptPlan {
-            columns: self.described(plan.schema(), &labels, &origins),
+            columns,
             plan,
             constants,
             meanings,
             values: connection.values.clone(),
             digest: DigestCell::new(),
+            made: Instant::now(),
             long_runs: AtomicU32::new(0),
             _place: place,
         })
