@@ -24,9 +24,9 @@ use crate::filter::filter_of;
 use crate::join::JoinOperator;
 use crate::materialized::MaterializedScan;
 use crate::nested_loop::NestedLoopOperator;
-use crate::provider::TableScan;
 use crate::sideways::SidewaysOperator;
 use crate::sort::SortOperator;
+use crate::table_scan::TableScan;
 use crate::whole_partitions::ReadAgain;
 use crate::window::WindowOperator;
 

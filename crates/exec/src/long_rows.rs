@@ -22,7 +22,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use mayfly_table::TableSnapshot;
 
 use crate::by_key::{KeyJoin, KeyScan, LateScan};
-use crate::provider::TableScan;
+use crate::table_scan::TableScan;
 
 /// The rows of a batch take at most this part of a partition's share of the budget: where rows are
 /// shorter than half a KiB, batches are as long as they are configured.

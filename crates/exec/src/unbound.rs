@@ -19,12 +19,12 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_table::Table;
 
-use crate::by_key::Source;
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
 use crate::provider::{RowsNow, TableSource};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
 use crate::slots::{filled, with_examples};
+use crate::source::Source;
 
 /// A `TableProvider` over the rows that a table will have.
 #[derive(Debug)]

@@ -36,6 +36,7 @@ pub mod dictionary;
 mod error;
 pub mod journal;
 pub mod keys;
+mod open_batch;
 pub mod owned;
 mod patch;
 mod replace;
@@ -62,6 +63,7 @@ pub use journal::{Journal, Mutation, RowChange, Unlogged};
 pub use keys::{
     Conflict, Conflicts, Lookup, Place as KeyPlace, Repeats, Search, Step, entry as key_entry,
 };
+pub use open_batch::OpenBatch;
 pub use row_places::{RowPlaces, RowReader};
 pub use run::{BatchRun, Drain};
 pub use snapshot::{Scan, TableSnapshot};

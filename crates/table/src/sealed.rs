@@ -142,7 +142,8 @@ impl Sealed {
         Ok(self.page.read()?)
     }
 
-    fn pin(&self) -> Result<Source<'static>> {
+    /// What arrays can point into, pinned.
+    pub(crate) fn pin(&self) -> Result<Source<'static>> {
         let pinned = Pinned(self.page.read()?);
         Ok(Source::Shared(Bytes::from_owner(pinned)))
     }

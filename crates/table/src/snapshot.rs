@@ -19,6 +19,7 @@ use mayfly_space::Account;
 use crate::change::{row_id, split_row_id};
 use crate::column_page::{Columns, Format, StoredRows};
 use crate::error::Result;
+use crate::open_batch::OpenBatch;
 use crate::sealed::{Ahead, RowNumbers, page_class};
 use crate::table_page::TablePage;
 use crate::tail::Segment;
@@ -279,6 +280,16 @@ impl TableSnapshot {
         }
     }
 
+    fn open(&self, index: usize) -> Result<OpenBatch> {
+        let batch = self.parts.batch(index);
+        let (source, left) = match batch {
+            Batch::Page(page) => (page.source()?, page.left().cloned()),
+            Batch::Segment(segment) => (segment.source(), None),
+        };
+        let format = &self.parts.format;
+        Ok(OpenBatch::new(format, source, left, batch.row_count()))
+    }
+
     /// A batch of the tail, which lives on the heap and pins nothing.
     fn read_segment(&self, index: usize, projection: Option<&[usize]>) -> Result<RecordBatch> {
         let segment = &self.parts.segments[index - self.parts.pages.len()];
@@ -448,6 +459,23 @@ impl Scan {
     pub fn copying(self, copies: bool) -> Self {
         Self { copies, ..self }
     }
+
+    /// The next batch and its index, to be read column by column.
+    ///
+    /// # Errors
+    /// If the page cannot be read.
+    pub fn open_next(&mut self) -> Option<Result<(usize, OpenBatch)>> {
+        let index = self.next_index()?;
+        Some(self.snapshot.open(index).map(|batch| (index, batch)))
+    }
+
+    /// The index of the next batch; asks for those behind it.
+    fn next_index(&mut self) -> Option<usize> {
+        for index in self.ahead.pages(self.range.start, self.range.end) {
+            self.snapshot.prefetch(index);
+        }
+        self.range.next()
+    }
 }
 
 impl Iterator for Scan {
@@ -455,10 +483,7 @@ impl Iterator for Scan {
 
     /// The next batch, as [`TableSnapshot::read`]. After an error, the one that follows.
     fn next(&mut self) -> Option<Self::Item> {
-        for index in self.ahead.pages(self.range.start, self.range.end) {
-            self.snapshot.prefetch(index);
-        }
-        let index = self.range.next()?;
+        let index = self.next_index()?;
         let projection = self.projection.as_deref();
         Some(match self.copies {
             true => self.snapshot.read_copied(index, projection),

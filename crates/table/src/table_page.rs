@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use arrow_select::filter::filter_record_batch;
 use mayfly_space::ReadGuard;
 
 use crate::change::Slots;
-use crate::column_page::{Format, Rows, StoredRows};
+use crate::column_page::{Format, Rows, Source, StoredRows};
 use crate::error::Result;
+use crate::open_batch::only_left;
 use crate::sealed::{RowNumbers, Sealed};
 
 /// A written page and the rows of it that are left.
@@ -125,6 +125,11 @@ impl TablePage {
         self.sealed.read_slots(format, projection, slots)
     }
 
+    /// What arrays over the rows that were written can point into.
+    pub(crate) fn source(&self) -> Result<Source<'static>> {
+        self.sealed.pin()
+    }
+
     /// The bytes of all rows that were written, pinned.
     pub(crate) fn bytes_pinned(&self) -> Result<ReadGuard> {
         self.sealed.bytes_pinned()
@@ -136,21 +141,16 @@ impl TablePage {
         self.sealed.rows(format)
     }
 
+    /// Which of the rows that were written are left; `None` where all are.
+    pub(crate) fn left(&self) -> Option<&BooleanBuffer> {
+        self.left.as_ref().map(|left| &left.rows)
+    }
+
     fn only_left(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let Some(left) = &self.left else {
-            return Ok(batch);
-        };
-        if batch.num_columns() == 0 {
-            let options = RecordBatchOptions::new().with_row_count(Some(left.count));
-            return Ok(RecordBatch::try_new_with_options(
-                batch.schema(),
-                Vec::new(),
-                &options,
-            )?);
+        match &self.left {
+            Some(left) => only_left(batch, &left.rows),
+            None => Ok(batch),
         }
-        let rows = BooleanArray::new(left.rows.clone(), None);
-        debug_assert_eq!(left.rows.len(), batch.num_rows());
-        Ok(filter_record_batch(&batch, &rows)?)
     }
 
     /// A number that no other page has.

@@ -15,9 +15,10 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use mayfly_table::Lookup;
 
 use super::join_key::KeyValues;
-use super::pipeline::{Source, Steps};
+use super::pipeline::Steps;
 use crate::batches::batch_of;
 use crate::filter::{true_rows, valid_only};
+use crate::source::Source;
 
 /// What a join by key shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,11 +17,12 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 
 use super::in_order::{Ordered, OrderedKey, is_worth};
 use super::order::{KeyOrder, Spec};
-use super::pipeline::{Pipeline, Source};
+use super::pipeline::Pipeline;
 use super::rows_by_key;
 use super::stock::in_one_partition;
 use crate::filter::may_warn;
 use crate::plan_node::over_input;
+use crate::source::Source;
 
 /// So few rows are scanned as soon as a key is searched.
 const SCANNED_ROWS: u64 = 1024;

@@ -15,11 +15,12 @@ use mayfly_table::{ByKey, KeyPlace, Search, Table};
 
 use super::ROWS_FEW;
 use super::choice::{Access, in_order, keeps_order};
-use super::pipeline::{Source, Steps};
+use super::pipeline::Steps;
 use super::rows_by_key;
 use super::scan::Found;
 use crate::error::table_error;
 use crate::reads::TableReads;
+use crate::source::Source;
 
 /// The rows that are shown take about so much memory at most, and those that are read at once.
 const KEPT_BYTES_MAX: u64 = 1 << 20;

@@ -39,7 +39,6 @@ use mayfly_table::ByKey;
 
 use super::choice::Access;
 use super::chunk::{Chunk, Kind, Spec};
-use super::pipeline::Source;
 use super::scan::Found;
 use super::stock::{in_one_partition, join_all};
 use crate::context::StatementContext;
@@ -47,6 +46,7 @@ use crate::error::{space_error, table_error};
 use crate::kept_rows::copied;
 use crate::reads::Searched;
 use crate::replay::{Replay, Rest};
+use crate::source::Source;
 use crate::time_slice::TimeSlice;
 
 /// Outer rows that are looked up together.

@@ -23,7 +23,7 @@ use super::rows_by_key;
 use super::scan::KeyScan;
 use super::stock::in_one_partition;
 use crate::plan_node::known_rows;
-use crate::provider::TableScan;
+use crate::table_scan::TableScan;
 
 /// A guess of more rows than a key is worth is tried with this part of the rows: filters are
 /// thought to let a fifth through, and often let a few.

@@ -13,11 +13,11 @@ use mayfly_table::{ByKey, Table};
 use super::choice::Access;
 use super::chunk::{Chunk, Spec};
 use super::join_key::JoinKey;
-use super::pipeline::Source;
 use super::rows_by_key;
 use crate::error::table_error;
 use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;
+use crate::source::Source;
 
 /// A join whose one side is looked up.
 pub(crate) struct LookUp {

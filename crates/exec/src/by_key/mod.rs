@@ -47,7 +47,7 @@ pub use late_scan::LateScan;
 pub(crate) use late_scan::{Condition, Known, known};
 pub(crate) use look_up::LookUp;
 pub use order::KeyOrder;
-pub(crate) use pipeline::{Source, Steps, is_exchange};
+pub(crate) use pipeline::{Steps, is_exchange};
 pub(crate) use scan::FoundRows;
 pub use scan::{Found, KeyScan};
 

@@ -19,8 +19,9 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::pipeline::{Source, is_exchange};
-use crate::provider::TableScan;
+use super::pipeline::is_exchange;
+use crate::source::Source;
+use crate::table_scan::TableScan;
 
 type Expr = Arc<dyn PhysicalExpr>;
 

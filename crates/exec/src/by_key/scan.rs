@@ -19,11 +19,11 @@ use mayfly_space::Reservation;
 use mayfly_table::{Key, Table, TableSnapshot};
 
 use super::Access;
-use super::pipeline::Source;
 use crate::context::StatementContext;
 use crate::error::{space_error, table_error};
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics, stream_of};
 use crate::reads::{Searched, TableReads};
+use crate::source::Source;
 
 /// Reads some rows of a snapshot by their ids.
 pub struct KeyScan {

@@ -13,12 +13,17 @@
 //! side of an AND, it copies all columns of those rows for the other side, and scatters the bits
 //! back. For comparisons of numbers that copy costs more than all comparisons. Here it is made for
 //! terms that are worth it, of the columns that they read (`terms`); short texts are compared as
-//! one word each (`words`). Which functions never warn is a list (`silent`).
+//! one word each (`words`). Which functions never warn is a list (`silent`). Right above a scan of a
+//! table of ours, terms read their columns themselves, and those that are handed on are read of the
+//! rows that pass (`late_terms`, `passing`).
 //!
 //! Cost: for each cheap term a pass over its columns, for each costly one a copy of its columns of
 //! the open rows.
 
 mod by_terms;
+mod condition;
+mod late_terms;
+mod passing;
 mod silent;
 mod terms;
 #[cfg(test)]
@@ -47,10 +52,14 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{Stream, StreamExt};
 
 pub(crate) use self::by_terms::{all_of, in_joins, silent_terms};
+pub(crate) use self::condition::Condition;
+use self::passing::PassingFilter;
+pub(crate) use self::passing::PassingRows;
 pub use self::silent::{Kind, SilentFunction, silent_names};
-pub(crate) use self::terms::{Condition, chosen, true_rows};
+pub(crate) use self::terms::{chosen, true_rows};
 pub(crate) use self::words::valid_only;
 use crate::plan_node::{ours_or_stock, stock_answers};
+use crate::table_scan::TableScan;
 
 /// Hands on the rows for which a condition is true.
 ///
@@ -80,6 +89,38 @@ impl FilterOperator {
     /// The stock node that this one stands for.
     pub fn stock(&self) -> &FilterExec {
         &self.stock
+    }
+
+    /// The rows of a scan right below this filter that pass it, for those who ask more of them;
+    /// `None` where the input is no such scan, or it is not known what the condition reads.
+    ///
+    /// # Errors
+    /// Where the scan finds no memory.
+    pub(crate) fn passing(
+        &self,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<Option<PassingRows>> {
+        let scan = self.stock.input().downcast_ref::<TableScan>();
+        let Some(scan) = scan.filter(|_| self.condition.late_terms().is_some()) else {
+            return Ok(None);
+        };
+        let Some(scan) = scan.open(partition, context)? else {
+            return Ok(None);
+        };
+        let filter = PassingFilter {
+            condition: self.condition.clone(),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            selectivity: self.selectivity(partition),
+        };
+        let projection = self.stock.projection().as_deref();
+        Ok(Some(PassingRows::of_scan(scan).through(filter, projection)))
+    }
+
+    fn selectivity(&self, partition: usize) -> RatioMetrics {
+        MetricBuilder::new(&self.metrics)
+            .with_type(MetricType::Summary)
+            .ratio_metrics("selectivity", partition)
     }
 
     /// The operator for a stock node that was made of this one's.
@@ -179,14 +220,18 @@ impl ExecutionPlan for FilterOperator {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let selectivity = MetricBuilder::new(&self.metrics)
-            .with_type(MetricType::Summary)
-            .ratio_metrics("selectivity", partition);
         let (batch_rows, fetch) = (self.stock.batch_size(), self.stock.fetch());
         let projection = self.stock.projection().as_ref();
         let input = self.stock.input();
         // Who wants no rows is not told of warnings either.
         let wants_none = fetch == Some(0);
+        let passing = match wants_none {
+            true => None,
+            false => self.passing(partition, &context)?,
+        };
+        if let Some(passing) = passing {
+            return Ok(passing.stream(self.schema(), batch_rows, fetch, |_| {}));
+        }
         let input: SendableRecordBatchStream = match wants_none {
             true => Box::pin(EmptyRecordBatchStream::new(input.schema())),
             false => input.execute(partition, context)?,
@@ -199,7 +244,7 @@ impl ExecutionPlan for FilterOperator {
             gathered: LimitedBatchCoalescer::new(self.schema(), batch_rows, fetch),
             is_finished: wants_none,
             baseline: BaselineMetrics::new(&self.metrics, partition),
-            selectivity,
+            selectivity: self.selectivity(partition),
         }))
     }
 }

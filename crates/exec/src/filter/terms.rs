@@ -10,12 +10,12 @@
 //! Costly terms that cannot warn are evaluated behind the cheap ones, for the open rows if those
 //! are few.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, RecordBatch};
-use arrow::buffer::{BooleanBuffer, Buffer};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, ScalarValue, internal_err};
@@ -26,10 +26,10 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::filter::FilterExec;
 
 use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
+use crate::open_rows::{Open, scattered};
 use crate::other_columns::over_read_columns;
 use crate::slots::is_slot;
 use crate::subquery_value::SubqueryValue;
@@ -41,92 +41,6 @@ const ROWS_PER_OPEN: usize = 2;
 const NESTING_MAX: usize = 16;
 
 type Expr = Arc<dyn PhysicalExpr>;
-
-/// The rows of a batch for which all terms so far are true.
-#[derive(Debug)]
-pub(crate) enum Open {
-    All,
-    Some { bits: BooleanBuffer, count: usize },
-    None,
-}
-
-impl Open {
-    fn of(bits: BooleanBuffer) -> Open {
-        match bits.count_set_bits() {
-            0 => Open::None,
-            count if count == bits.len() => Open::All,
-            count => Open::Some { bits, count },
-        }
-    }
-
-    /// A bit for each of the rows of the batch.
-    fn bits(self, rows: usize) -> BooleanBuffer {
-        match self {
-            Open::All => BooleanBuffer::new_set(rows),
-            Open::Some { bits, .. } => bits,
-            Open::None => BooleanBuffer::new_unset(rows),
-        }
-    }
-
-    fn and(self, bits: BooleanBuffer) -> Open {
-        match self {
-            Open::All => Open::of(bits),
-            Open::Some { bits: before, .. } => Open::of(&before & &bits),
-            Open::None => Open::None,
-        }
-    }
-
-    /// A bit for each of the rows of the batch; `None` where all of them are open.
-    pub(crate) fn mask(self, rows: usize) -> Option<BooleanArray> {
-        match self {
-            Open::All => None,
-            open => Some(BooleanArray::new(open.bits(rows), None)),
-        }
-    }
-}
-
-/// The condition of a filter. Its terms are made when they are first asked for: many plans are made
-/// and never run.
-#[derive(Clone, Debug)]
-pub(crate) struct Condition {
-    predicate: Expr,
-    schema: SchemaRef,
-    terms: Arc<OnceLock<Terms>>,
-}
-
-impl Condition {
-    pub(crate) fn of(filter: &FilterExec) -> Condition {
-        Condition {
-            predicate: Arc::clone(filter.predicate()),
-            schema: filter.input().schema(),
-            terms: Arc::default(),
-        }
-    }
-
-    /// The same with another predicate.
-    pub(crate) fn with_predicate(&self, predicate: Expr) -> Condition {
-        Condition {
-            predicate,
-            schema: Arc::clone(&self.schema),
-            terms: Arc::default(),
-        }
-    }
-
-    /// The condition of a filter that is often the one of before: then its terms are too.
-    pub(super) fn again(&self, filter: &FilterExec) -> Condition {
-        let is_same = Arc::ptr_eq(&self.predicate, filter.predicate())
-            && self.schema == filter.input().schema();
-        match is_same {
-            true => self.clone(),
-            false => Condition::of(filter),
-        }
-    }
-
-    pub(crate) fn terms(&self) -> &Terms {
-        let make = || Terms::of(&self.predicate, &self.schema);
-        self.terms.get_or_init(make)
-    }
-}
 
 /// A condition, term by term.
 #[derive(Debug)]
@@ -148,29 +62,13 @@ impl Terms {
 
     /// Those of a condition within so many ANDs and ORs.
     fn nested(condition: &Expr, schema: &Schema, nesting: usize) -> Terms {
-        let mut terms = Vec::new();
-        // Costly terms that cannot warn, which let cheap ones pass.
-        let mut costly = Vec::new();
-        for expr in sides(condition, Operator::And) {
-            if let Some(mask) = mask(&expr, schema, 0) {
-                terms.push(Term::Cheap(mask));
-                continue;
-            }
-            if let Some(sides) = asked_in_turn(&expr, schema, nesting) {
-                terms.append(&mut costly);
-                terms.push(Term::Either(sides));
-                continue;
-            }
-            let term = Costly::of(expr, schema);
-            if term.is_silent {
-                costly.push(Term::Costly(term));
-            } else {
-                terms.append(&mut costly);
-                terms.push(Term::Costly(term));
-            }
-        }
-        terms.append(&mut costly);
-        Terms(terms)
+        let terms = in_order(condition, schema, nesting).into_iter();
+        Terms(terms.map(|(_, term)| term).collect())
+    }
+
+    /// The only term of a condition that is one side of an AND.
+    pub(super) fn one(condition: &Expr, schema: &Schema) -> Terms {
+        Terms(vec![term(condition, schema, 0)])
     }
 
     /// Those columns of a batch that are chosen, of the rows for which the condition is true;
@@ -206,7 +104,10 @@ impl Terms {
     }
 
     /// Closes the open rows for which the condition is not true.
-    fn narrow(&self, batch: &RecordBatch, mut open: Open) -> Result<Open> {
+    ///
+    /// # Errors
+    /// As [`Terms::open_rows`].
+    pub(super) fn narrow(&self, batch: &RecordBatch, mut open: Open) -> Result<Open> {
         for term in &self.0 {
             if matches!(open, Open::None) {
                 break;
@@ -218,6 +119,44 @@ impl Terms {
             };
         }
         Ok(open)
+    }
+}
+
+/// The sides of an AND as terms, in the order in which they are evaluated. Costly terms that cannot
+/// warn let cheap ones pass.
+fn in_order(condition: &Expr, schema: &Schema, nesting: usize) -> Vec<(Expr, Term)> {
+    let mut terms = Vec::new();
+    let mut costly = Vec::new();
+    for expr in sides(condition, Operator::And) {
+        let term = term(&expr, schema, nesting);
+        match &term {
+            Term::Cheap(_) => terms.push((expr, term)),
+            Term::Costly(silent) if silent.is_silent => costly.push((expr, term)),
+            Term::Costly(_) | Term::Either(_) => {
+                terms.append(&mut costly);
+                terms.push((expr, term));
+            }
+        }
+    }
+    terms.append(&mut costly);
+    terms
+}
+
+/// The same, and whether a term is cheap: those beside each other may change places.
+pub(super) fn sides_in_order(condition: &Expr, schema: &Schema) -> Vec<(Expr, bool)> {
+    let terms = in_order(condition, schema, 0).into_iter();
+    let is_cheap = |term| matches!(term, Term::Cheap(_));
+    terms.map(|(expr, term)| (expr, is_cheap(term))).collect()
+}
+
+/// The term that one side of an AND is.
+fn term(expr: &Expr, schema: &Schema, nesting: usize) -> Term {
+    if let Some(mask) = mask(expr, schema, 0) {
+        return Term::Cheap(mask);
+    }
+    match asked_in_turn(expr, schema, nesting) {
+        Some(sides) => Term::Either(sides),
+        None => Term::Costly(Costly::of(Arc::clone(expr), schema)),
     }
 }
 
@@ -323,20 +262,6 @@ impl Costly {
             }
         }
     }
-}
-
-/// The rows among the set bits that `passing` chooses by their number.
-fn scattered(bits: &BooleanBuffer, passing: &BooleanBuffer) -> BooleanBuffer {
-    let mut words = vec![0_u64; bits.len().div_ceil(64)];
-    for (row, passes) in bits.set_indices().zip(passing) {
-        if let Some(word) = words.get_mut(row / 64) {
-            *word |= u64::from(passes) << (row % 64);
-        }
-    }
-    for word in &mut words {
-        *word = word.to_le();
-    }
-    BooleanBuffer::new(Buffer::from_vec(words), 0, bits.len())
 }
 
 /// A cheap condition that is evaluated for all rows of a batch, as a bit for each: whether it is

@@ -25,8 +25,10 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 
-use super::terms::{Condition, Open, Terms, may_warn};
+use super::condition::Condition;
+use super::terms::{Terms, may_warn};
 use super::{FilterOperator, filter_of, replace_all};
+use crate::open_rows::Open;
 use crate::plan_node::over_input;
 
 type Expr = Arc<dyn PhysicalExpr>;

@@ -15,7 +15,7 @@ use super::spec::Spec;
 use crate::by_key::LateScan;
 use crate::exchange;
 use crate::plan_node::known_rows;
-use crate::provider::TableScan;
+use crate::table_scan::TableScan;
 
 /// A left side that is known to take at most this part of the budget stays with the stock join, as
 /// it would when it runs.

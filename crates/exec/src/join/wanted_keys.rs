@@ -23,9 +23,9 @@ use std::hash::{BuildHasher, RandomState as ProcessState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Date32Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use datafusion::common::Result;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::execution::TaskContext;
@@ -308,12 +308,55 @@ pub(crate) fn is_hashed_by_value(data_type: &DataType) -> bool {
 fn hashed(keys: &[ArrayRef], rows: usize) -> Result<(Vec<u64>, Option<NullBuffer>)> {
     static SEED: LazyLock<u64> =
         LazyLock::new(|| ProcessState::new().hash_one("the seed of keys that are told"));
-    let mut hashes = vec![0; rows];
-    create_hashes(keys, &RandomState::with_seed(*SEED), &mut hashes)?;
+    let hashes = match keys {
+        [key] => hashed_numbers(key, *SEED),
+        _ => None,
+    };
+    let hashes = match hashes {
+        Some(hashes) => hashes,
+        None => {
+            let mut hashes = vec![0; rows];
+            create_hashes(keys, &RandomState::with_seed(*SEED), &mut hashes)?;
+            hashes
+        }
+    };
     let nulls = keys.iter().fold(None, |nulls: Option<NullBuffer>, key| {
         NullBuffer::union(nulls.as_ref(), key.logical_nulls().as_ref())
     });
     Ok((hashes, nulls))
+}
+
+/// Hashes of whole numbers and days, the most frequent keys, in a third of the time; `None` for
+/// other types.
+fn hashed_numbers(key: &ArrayRef, seed: u64) -> Option<Vec<u64>> {
+    fn all<T: ArrowPrimitiveType>(
+        key: &ArrayRef,
+        seed: u64,
+        bits: impl Fn(T::Native) -> u64,
+    ) -> Option<Vec<u64>> {
+        let numbers = key.as_primitive_opt::<T>()?.values().iter();
+        Some(numbers.map(|number| mixed(bits(*number), seed)).collect())
+    }
+    match key.data_type() {
+        DataType::Int64 => all::<Int64Type>(key, seed, |number| number.cast_unsigned()),
+        DataType::UInt64 => all::<UInt64Type>(key, seed, |number| number),
+        DataType::Int32 => all::<Int32Type>(key, seed, |number| u64::from(number.cast_unsigned())),
+        DataType::UInt32 => all::<UInt32Type>(key, seed, |number| u64::from(number)),
+        DataType::Date32 => {
+            all::<Date32Type>(key, seed, |number| u64::from(number.cast_unsigned()))
+        }
+        _ => None,
+    }
+}
+
+/// An odd number whose bits look random: that of the golden ratio.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number whose bits all depend on those of another one: the halves of a product, as in wyhash.
+#[inline]
+fn mixed(number: u64, seed: u64) -> u64 {
+    let product = u128::from(number ^ seed) * u128::from(MULTIPLIER);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// What joins above have told: an extension of the task context of their right sides.

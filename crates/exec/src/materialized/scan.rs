@@ -17,7 +17,7 @@ use super::table::Materialized;
 use crate::batches::batch_of;
 use crate::error::table_error;
 use crate::plan_node::{known_rows, leaf_node, leaf_properties, row_statistics};
-use crate::provider::admit_scan;
+use crate::table_scan::admit_scan;
 
 /// A scan of some columns, in as many partitions as the plan of the query has.
 pub struct MaterializedScan {

@@ -14,7 +14,7 @@ use super::partners::Partners;
 use crate::collect::collect_run;
 use crate::error::{space_error, table_error};
 use crate::lock::lock;
-use crate::provider::admit_scan;
+use crate::table_scan::admit_scan;
 
 /// What a row is sorted with, beside the row: its key, of up to 128 bits and in two places for a
 /// while, and where it came from.

@@ -17,12 +17,12 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use super::run::Run;
 use super::step::Step;
 use crate::by_key::{
-    Ordered, OrderedKey, Source, Steps, Walk, Walked, extremes, is_worth, is_worth_a_key,
-    rows_by_key,
+    Ordered, OrderedKey, Steps, Walk, Walked, extremes, is_worth, is_worth_a_key, rows_by_key,
 };
 use crate::context::StatementContext;
 use crate::provider::{RowsNow, bytes_of, searchable_rows};
 use crate::reads::TableReads;
+use crate::source::Source;
 use crate::unbound::UnboundRows;
 
 /// Steps that may be run along a key.

@@ -1,5 +1,5 @@
-//! Rows that a join above has no use for, dropped before they are grouped ("sideways information
-//! passing", "semi-join reduction").
+//! Rows that a join above has no use for, dropped before they are grouped, or before the rest of
+//! their columns is read ("sideways information passing", "semi-join reduction").
 //!
 //! ```text
 //!   Join: p = l, tells p                     Join: p = l
@@ -14,8 +14,11 @@
 //! therefore decided once for all partitions, by the join, before its right side is executed (see
 //! `join::wanted_keys`); and rows with the same keys are told alike.
 //!
-//! `path` finds the aggregate and its keys, `operator` drops rows; here it is decided whether that
-//! gains anything.
+//! Where rows are not grouped, they are dropped right above the scan of a table of ours: the keys
+//! are read first, the other columns of the rows that are left. That ends where it drops little.
+//!
+//! `path` finds the aggregate or the scan and its keys, `operator` drops rows; here it is decided
+//! whether that gains anything.
 //!
 //! **Never** changes what a join answers. A guess that is wrong costs time. What an expression
 //! above the rows would have warned of in a group that nobody asks for, it does not, as where a
@@ -49,6 +52,8 @@ use crate::join::{self, EitherJoin, JoinOperator, KeysPromise};
 
 /// Fewer rows are grouped before a filter is made.
 const ROWS_MIN: f64 = 10_000.0;
+/// And fewer are scanned before it is: a join drops them itself nearly as fast.
+const SCANNED_ROWS_MIN: f64 = 50_000.0;
 /// If more than this part of the groups is wanted, little is spared ...
 const WANTED_MAX: f64 = 0.5;
 /// ... and so it is with more keys than this, where nobody knows how many groups there are.
@@ -85,7 +90,11 @@ fn telling_join(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Executio
     let left_keys: Vec<PhysicalExprRef> = left_keys.collect();
     // A stock join does as well where its left side is small, and so is what is grouped.
     let is_stock = ours.is_none();
-    let Some(keys_max) = keys_worth_telling(left, &left_keys, &path, is_stock)? else {
+    let keys_max = match path.is_grouped() {
+        true => keys_worth_telling(left, &left_keys, &path, is_stock)?,
+        false => keys_worth_telling_scan(left, &path)?,
+    };
+    let Some(keys_max) = keys_max else {
         return Ok(None);
     };
     let converted = match ours {
@@ -182,6 +191,20 @@ fn keys_worth_telling(
         (_, Some(groups)) => Some(((groups * WANTED_MAX) as usize).max(1)),
         (_, None) => Some(KEYS_MAX),
     })
+}
+
+/// With how many keys of the left side it is worth dropping rows of a scan; `None` if it is not.
+fn keys_worth_telling_scan(left: &Arc<dyn ExecutionPlan>, path: &Path) -> Result<Option<usize>> {
+    let estimates = Estimates::default();
+    let Some(rows) = estimates.rows(path.input().as_ref())? else {
+        return Ok(None);
+    };
+    let most = rows * WANTED_MAX;
+    let of_left = estimates.rows(left.as_ref())?;
+    if rows < SCANNED_ROWS_MIN || of_left.is_some_and(|of_left| of_left > most) {
+        return Ok(None);
+    }
+    Ok(is_filtered(left).then_some(KEYS_MAX.min(most as usize)))
 }
 
 /// Whether a plan has fewer rows than its tables, as far as can be seen.

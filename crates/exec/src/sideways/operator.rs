@@ -1,9 +1,10 @@
-//! Drops rows of groups that no row of a join's left side asks for.
+//! Drops rows that no row of a join's left side asks for.
 
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -17,8 +18,19 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, stream};
 
+use crate::filter::{FilterOperator, PassingRows};
 use crate::join::{WantedKeys, told};
+use crate::open_rows::{Open, scattered};
+use crate::open_scan::OpenRows;
 use crate::plan_node::pass_through_node;
+use crate::table_scan::TableScan;
+
+/// So many rows are looked at before it is asked whether that is worth it: it is where at least one
+/// of three is dropped.
+const SEEN_MIN: usize = 16 << 10;
+const DROPPED_PART: usize = 3;
+/// Keys are read of the open rows alone where they are no more than one of so many.
+const ROWS_PER_OPEN: usize = 16;
 
 /// What is counted beside the rows that go on.
 const ROWS_DROPPED: &str = "rows_dropped";
@@ -30,15 +42,23 @@ pub struct SidewaysOperator {
     promise: u64,
     /// The columns of the input that are the keys, in the order in which they are told.
     columns: Arc<[usize]>,
+    /// Whether rows of one key must be told alike, as where they are grouped above.
+    tells_alike: bool,
     input: Arc<dyn ExecutionPlan>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl SidewaysOperator {
-    pub(super) fn new(promise: u64, columns: Arc<[usize]>, input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(super) fn new(
+        promise: u64,
+        columns: Arc<[usize]>,
+        tells_alike: bool,
+        input: Arc<dyn ExecutionPlan>,
+    ) -> Self {
         SidewaysOperator {
             promise,
             columns,
+            tells_alike,
             input,
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -49,7 +69,44 @@ impl SidewaysOperator {
         input: Arc<dyn ExecutionPlan>,
         _options: &ReplaceChildrenOptions,
     ) -> Result<Self> {
-        Ok(Self::new(self.promise, Arc::clone(&self.columns), input))
+        let columns = Arc::clone(&self.columns);
+        Ok(Self::new(self.promise, columns, self.tells_alike, input))
+    }
+
+    /// The rows of a scan below that pass, if it stands right below, or below a filter or other
+    /// nodes of this kind: their columns are read when they are asked for.
+    fn passing(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Option<PassingRows>> {
+        let passing = if let Some(scan) = self.input.downcast_ref::<TableScan>() {
+            scan.open(partition, context)?.map(PassingRows::of_scan)
+        } else if let Some(filter) = self.input.downcast_ref::<FilterOperator>() {
+            match filter.stock().fetch() {
+                None => filter.passing(partition, context)?,
+                Some(_) => None,
+            }
+        } else if let Some(other) = self.input.downcast_ref::<SidewaysOperator>() {
+            other.passing(partition, context)?
+        } else {
+            None
+        };
+        let Some(wanted) = told(context, self.promise) else {
+            return Ok(passing);
+        };
+        let mut test = self.test(wanted, partition);
+        Ok(passing.map(|passing| {
+            passing.tested(&self.columns, move |rows, columns, open| {
+                test.narrow(rows, columns, open)
+            })
+        }))
+    }
+
+    fn test(&self, wanted: Arc<WantedKeys>, partition: usize) -> KeyTest {
+        KeyTest {
+            wanted,
+            may_end: !self.tells_alike,
+            seen: 0,
+            passed: 0,
+            dropped: MetricBuilder::new(&self.metrics).counter(ROWS_DROPPED, partition),
+        }
     }
 
     /// How many rows its executions have dropped; `None` where it was not executed, as where copies
@@ -96,20 +153,22 @@ impl ExecutionPlan for SidewaysOperator {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let dropped = MetricBuilder::new(&self.metrics).counter(ROWS_DROPPED, partition);
         let schema = self.schema();
-        let dropping = match told(&context, self.promise) {
-            // No group is wanted, so no row needs to be read.
-            Some(wanted) if wanted.is_empty() => {
-                return Ok(Box::pin(EmptyRecordBatchStream::new(schema)));
-            }
-            wanted => Dropping {
-                wanted,
-                columns: Arc::clone(&self.columns),
-                input: self.input.execute(partition, context)?,
-                metrics,
-                dropped,
-            },
+        let wanted = told(&context, self.promise);
+        // No row is wanted, so none needs to be read.
+        if wanted.as_ref().is_some_and(|wanted| wanted.is_empty()) {
+            return Ok(Box::pin(EmptyRecordBatchStream::new(schema)));
+        }
+        if let Some(passing) = self.passing(partition, &context)? {
+            let batch_rows = context.session_config().batch_size();
+            let seen = move |rows| metrics.record_output(rows);
+            return Ok(passing.stream(schema, batch_rows, None, seen));
+        }
+        let dropping = Dropping {
+            test: wanted.map(|wanted| self.test(wanted, partition)),
+            columns: Arc::clone(&self.columns),
+            input: self.input.execute(partition, context)?,
+            metrics,
         };
         let rows = stream::try_unfold(dropping, async |mut dropping| {
             Ok(dropping.next().await?.map(|batch| (batch, dropping)))
@@ -126,14 +185,69 @@ impl ExecutionPlan for SidewaysOperator {
     }
 }
 
+/// Whether rows find a partner, for one partition.
+struct KeyTest {
+    wanted: Arc<WantedKeys>,
+    /// Whether it ends where it drops little.
+    may_end: bool,
+    seen: usize,
+    passed: usize,
+    dropped: Count,
+}
+
+impl KeyTest {
+    /// The rows with these keys that pass; `None` where it has ended, and all do.
+    fn passing(&mut self, keys: &[ArrayRef], rows: usize) -> Result<Option<BooleanBuffer>> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let found = self.wanted.wanted(keys, rows)?;
+        let passed = found.count_set_bits();
+        self.seen += rows;
+        self.passed += passed;
+        self.dropped.add(rows - passed);
+        Ok(Some(found))
+    }
+
+    /// Whether it has seen that it drops too little to be worth its time.
+    fn is_over(&self) -> bool {
+        self.may_end
+            && self.seen >= SEEN_MIN
+            && (self.seen - self.passed) * DROPPED_PART < self.seen
+    }
+
+    /// Closes open rows that do not pass, by some columns that are read for that.
+    fn narrow(&mut self, rows: &OpenRows, columns: &[usize], open: Open) -> Result<Open> {
+        if self.is_over() {
+            return Ok(open);
+        }
+        Ok(match open {
+            Open::None => Open::None,
+            Open::Some { bits, count } if count * ROWS_PER_OPEN <= rows.row_count() => {
+                let few = rows.columns_of(&bits, columns)?;
+                match self.passing(few.columns(), count)? {
+                    Some(passing) => Open::of(scattered(&bits, &passing)),
+                    None => Open::Some { bits, count },
+                }
+            }
+            open => {
+                let all = rows.columns(columns)?;
+                match self.passing(all.columns(), rows.row_count())? {
+                    Some(passing) => open.and(passing),
+                    None => open,
+                }
+            }
+        })
+    }
+}
+
 /// One partition.
 struct Dropping {
-    /// What the join said; `None` if it said nothing.
-    wanted: Option<Arc<WantedKeys>>,
+    /// `None` if the join said nothing.
+    test: Option<KeyTest>,
     columns: Arc<[usize]>,
     input: SendableRecordBatchStream,
     metrics: BaselineMetrics,
-    dropped: Count,
 }
 
 impl Dropping {
@@ -148,21 +262,20 @@ impl Dropping {
         Ok(None)
     }
 
-    fn kept(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let Some(wanted) = &self.wanted else {
+    fn kept(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let Some(test) = &mut self.test else {
             return Ok(batch);
         };
         let timer = self.metrics.elapsed_compute().timer();
         let keys = self.columns.iter();
         let keys: Vec<ArrayRef> =
             { keys.map(|column| Arc::clone(batch.column(*column))) }.collect();
-        let found = wanted.wanted(&keys, batch.num_rows())?;
-        let dropped = found.len() - found.count_set_bits();
-        let kept = match dropped {
-            0 => batch,
-            _ => filter_record_batch(&batch, &BooleanArray::from(found))?,
+        let kept = match test.passing(&keys, batch.num_rows())? {
+            Some(found) if found.has_false() => {
+                filter_record_batch(&batch, &BooleanArray::from(found))?
+            }
+            _ => batch,
         };
-        self.dropped.add(dropped);
         timer.done();
         Ok(kept)
     }

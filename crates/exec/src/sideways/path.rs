@@ -1,4 +1,4 @@
-//! The way from a join down to the aggregate whose groups it may not want.
+//! The way from a join down to the aggregate whose groups it may not want, or to a scan of a table.
 //!
 //! It leads through nodes that hand columns on as they are: projections, conditions, exchanges, and
 //! aggregates of ours by those columns. Not through joins, windows, limits, sorts and unions: what
@@ -20,28 +20,34 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::operator::SidewaysOperator;
 use crate::aggregate::AggregateOperator;
 use crate::exchange;
-use crate::filter::filter_of;
+use crate::filter::{filter_of, may_warn};
 use crate::join::KeysPromise;
 use crate::padding::ForgetConstants;
 use crate::plan_node::{column_of, over_input};
+use crate::table_scan::TableScan;
 
 /// A key of a join, by its place there, and the column that it is.
 type KeyColumn = (usize, usize);
 
-/// Where rows are to be dropped: below an aggregate.
+/// Where rows are to be dropped: below an aggregate, or above a scan.
 #[derive(Debug)]
 pub(super) struct Path {
-    aggregate: Arc<dyn ExecutionPlan>,
-    /// What the aggregate reads.
+    /// Whose rows are dropped.
     input: Arc<dyn ExecutionPlan>,
-    /// The keys that are columns of the input.
+    /// The keys that are columns of it.
     columns: Vec<KeyColumn>,
+    is_grouped: bool,
 }
 
 impl Path {
-    /// What the aggregate reads.
+    /// Whose rows are dropped.
     pub(super) fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
+    }
+
+    /// Whether these rows are grouped by the keys.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.is_grouped
     }
 
     /// Which keys of the join are told.
@@ -49,7 +55,7 @@ impl Path {
         self.columns.iter().map(|(place, _)| *place)
     }
 
-    /// The same keys over the input of the aggregate.
+    /// The same keys over the rows that are dropped.
     pub(super) fn keys(&self) -> Vec<PhysicalExprRef> {
         let keys = self.columns.iter();
         keys.map(|(_, column)| column_of(self.input.as_ref(), *column).expr)
@@ -57,13 +63,24 @@ impl Path {
     }
 }
 
-/// The lowest aggregate below a plan that groups by all those of its columns by which the highest
-/// one groups; `None` where there is none.
+/// The way to the lowest aggregate below a plan that groups by all those of its columns by which the
+/// highest one groups; without one, to the scan of a table of ours with the filter above it. `None`
+/// where there is neither.
 pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Option<Path> {
     let mut found: Option<Path> = None;
     let mut plan = plan;
     let mut columns = columns;
-    while let Some((input, below)) = through(plan, &columns) {
+    loop {
+        if found.is_none() && !columns.is_empty() && is_read_late(plan) {
+            return Some(Path {
+                input: Arc::clone(plan),
+                columns,
+                is_grouped: false,
+            });
+        }
+        let Some((input, below)) = through(plan, &columns) else {
+            break;
+        };
         let is_less = found
             .as_ref()
             .is_some_and(|it| below.len() < it.columns.len());
@@ -72,9 +89,9 @@ pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Op
         }
         if plan.is::<AggregateOperator>() {
             found = Some(Path {
-                aggregate: Arc::clone(plan),
                 input: Arc::clone(input),
                 columns: below.clone(),
+                is_grouped: true,
             });
         }
         (plan, columns) = (input, below);
@@ -82,18 +99,31 @@ pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Op
     found
 }
 
-/// The plan with an operator below the aggregate of a path, to which a join promises the keys of
-/// its left side; `None` where the aggregate is not met on the way down.
+/// Whether the columns of a plan's rows are read when they are asked for.
+fn is_read_late(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match filter_of(plan.as_ref()) {
+        Some(filter) => {
+            // It is to warn of rows whether they have a partner or not.
+            let is_plain = filter.fetch().is_none() && !has_volatile(plan) && !may_warn(plan);
+            is_plain && filter.input().is::<TableScan>()
+        }
+        None => plan.is::<TableScan>() || plan.is::<SidewaysOperator>(),
+    }
+}
+
+/// The plan with an operator above the rows of a path, to which a join promises the keys of its
+/// left side; `None` where they are not met on the way down.
 pub(super) fn with_operator(
     plan: &Arc<dyn ExecutionPlan>,
     path: &Path,
     promise: &KeysPromise,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if Arc::ptr_eq(plan, &path.aggregate) {
+    if Arc::ptr_eq(plan, &path.input) {
         let columns = path.columns.iter().map(|(_, column)| *column);
         let input = Arc::clone(&path.input);
-        let sideways = SidewaysOperator::new(promise.id(), columns.collect(), input);
-        return over_input(plan, Arc::new(sideways)).map(Some);
+        let sideways =
+            SidewaysOperator::new(promise.id(), columns.collect(), path.is_grouped, input);
+        return Ok(Some(Arc::new(sideways)));
     }
     let [input] = plan.children()[..] else {
         return Ok(None);

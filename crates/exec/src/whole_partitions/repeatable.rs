@@ -19,7 +19,7 @@ use crate::estimate::Estimates;
 use crate::materialized::MaterializedScan;
 use crate::parquet_reads::read_again;
 use crate::plan_node::over_input;
-use crate::provider::TableScan;
+use crate::table_scan::TableScan;
 
 /// To sort a row costs about as much as to read so many: few rows out of many are sorted.
 const READ_PER_ROW_MAX: f64 = 8.0;

@@ -1,0 +1,174 @@
+//! The rows of a scan that pass a condition, and tests of joins above it.
+//!
+//! Owns: [`PassingRows`], the pages of a scan with all that is asked of their rows, and the stream
+//! of those that pass. Never: reads a column of a row that nobody asks for.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::coalesce::{LimitedBatchCoalescer, PushBatchStatus};
+use datafusion::physical_plan::metrics::{BaselineMetrics, RatioMetrics};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream;
+
+use super::condition::Condition;
+use crate::open_rows::Open;
+use crate::open_scan::{OpenRows, OpenScan};
+use crate::time_slice::TimeSlice;
+
+/// What is asked of rows before a condition is: it closes some of those that are open.
+type Test = Box<dyn FnMut(&OpenRows, Open) -> Result<Open> + Send>;
+
+/// The rows of one partition of a scan that pass.
+pub(crate) struct PassingRows {
+    scan: OpenScan,
+    tests: Vec<Test>,
+    /// The filter above the scan, if there is one.
+    filter: Option<PassingFilter>,
+    /// The columns of the scan that are handed on.
+    columns: Vec<usize>,
+}
+
+/// What a filter does with the rows of a scan.
+pub(super) struct PassingFilter {
+    pub(super) condition: Condition,
+    pub(super) baseline: BaselineMetrics,
+    pub(super) selectivity: RatioMetrics,
+}
+
+impl PassingRows {
+    /// All rows of a scan.
+    pub(crate) fn of_scan(scan: OpenScan) -> PassingRows {
+        PassingRows {
+            columns: (0..scan.column_count()).collect(),
+            scan,
+            tests: Vec::new(),
+            filter: None,
+        }
+    }
+
+    /// Those that pass a filter, with the columns that it hands on.
+    pub(super) fn through(self, filter: PassingFilter, projection: Option<&[usize]>) -> Self {
+        PassingRows {
+            columns: projection.map_or(self.columns, <[usize]>::to_vec),
+            filter: Some(filter),
+            ..self
+        }
+    }
+
+    /// Those that also pass a test, which is asked before the filter; it is told which columns of
+    /// the scan some of those are that are handed on.
+    pub(crate) fn tested<T>(mut self, columns: &[usize], test: T) -> Self
+    where
+        T: FnMut(&OpenRows, &[usize], Open) -> Result<Open> + Send + 'static,
+    {
+        let columns: Vec<usize> = columns.iter().map(|column| self.columns[*column]).collect();
+        let mut test = test;
+        let test = move |rows: &OpenRows, open: Open| test(rows, &columns, open);
+        self.tests.push(Box::new(test));
+        self
+    }
+
+    /// The rows of the next page that pass, `None` inside where none does; `None` at the end.
+    fn next(&mut self) -> Option<Result<Option<RecordBatch>>> {
+        let rows = match self.scan.next()? {
+            Ok(rows) => rows,
+            Err(error) => return Some(Err(error)),
+        };
+        let elapsed = self.filter.as_ref();
+        let elapsed = elapsed.map(|filter| filter.baseline.elapsed_compute().clone());
+        let read_before = self.scan.elapsed().value();
+        let began = std::time::Instant::now();
+        let passing = self.passing(&rows);
+        if let Some(elapsed) = elapsed {
+            // What was read meanwhile is the time of the scan.
+            let read = self.scan.elapsed().value() - read_before;
+            let took = began.elapsed();
+            elapsed.add_duration(took.saturating_sub(std::time::Duration::from_nanos(read as u64)));
+        }
+        Some(passing)
+    }
+
+    fn passing(&mut self, rows: &OpenRows) -> Result<Option<RecordBatch>> {
+        let mut open = match rows.row_count() {
+            0 => Open::None,
+            _ => Open::All,
+        };
+        for test in &mut self.tests {
+            open = test(rows, open)?;
+        }
+        let Some(filter) = &self.filter else {
+            return rows.open(&self.columns, open);
+        };
+        filter.selectivity.add_total(rows.row_count());
+        if let Some(terms) = filter.condition.late_terms() {
+            open = terms.narrow(rows, open)?;
+        }
+        let passing = rows.open(&self.columns, open)?;
+        let count = passing.as_ref().map_or(0, RecordBatch::num_rows);
+        filter.selectivity.add_part(count);
+        filter.baseline.record_output(count);
+        Ok(passing)
+    }
+
+    /// Batches of so many rows that pass, at most `fetch` rows; `seen` is called with the number of
+    /// each.
+    pub(crate) fn stream(
+        self,
+        schema: SchemaRef,
+        batch_rows: usize,
+        fetch: Option<usize>,
+        seen: impl Fn(usize) + Send + 'static,
+    ) -> SendableRecordBatchStream {
+        let state = Gathering {
+            gathered: LimitedBatchCoalescer::new(SchemaRef::clone(&schema), batch_rows, fetch),
+            rows: Some(self),
+            slice: TimeSlice::begin(),
+        };
+        let batches = stream::try_unfold((state, seen), async |(mut state, seen)| {
+            let next = state.next().await?;
+            Ok(next.map(|batch| {
+                seen(batch.num_rows());
+                (batch, (state, seen))
+            }))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+    }
+}
+
+/// Rows that pass, until they fill a batch.
+struct Gathering {
+    /// `None` once no more are read.
+    rows: Option<PassingRows>,
+    gathered: LimitedBatchCoalescer,
+    slice: TimeSlice,
+}
+
+impl Gathering {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.gathered.next_completed_batch() {
+                return Ok(Some(batch));
+            }
+            let Some(rows) = &mut self.rows else {
+                return Ok(None);
+            };
+            let goes_on = match rows.next() {
+                Some(passing) => match passing? {
+                    Some(passing) => {
+                        let status = self.gathered.push_batch(passing)?;
+                        matches!(status, PushBatchStatus::Continue)
+                    }
+                    None => true,
+                },
+                None => false,
+            };
+            if !goes_on {
+                self.rows = None;
+                self.gathered.finish()?;
+            }
+            self.slice.share().await;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Rows of a scan whose columns are read when somebody asks for them ("late materialization").
+//!
+//! Owns: [`OpenScan`], the pages of one partition of a scan, and [`OpenRows`], one of them. Never:
+//! decides which rows are wanted; what stands above the scan does.
+//!
+//! A scan that hands on batches reads all columns of all rows, of which a condition or a join may
+//! want one in a hundred. Numbers lie in their page as an array wants them, but each text takes a
+//! view. Here the columns that decide are read first, and the others of the rows that are left.
+//!
+//! **Source**: Abadi, Myers, DeWitt, Madden, "Materialization Strategies in a Column-Oriented
+//! DBMS", ICDE 2007.
+//!
+//! **Cost**: a page is pinned while its rows are looked at, as by a scan of batches.
+
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::physical_plan::metrics::{BaselineMetrics, Time};
+use mayfly_space::Admission;
+use mayfly_table::{OpenBatch, Scan, TableSnapshot};
+
+use crate::error::table_error;
+use crate::open_rows::Open;
+use crate::reads::TableReads;
+use crate::report::Report;
+
+/// Where one of so many rows is wanted, only those are read.
+const ROWS_PER_WANTED: usize = 8;
+
+/// The pages of one partition of a scan.
+pub(crate) struct OpenScan {
+    pub(crate) scan: Scan,
+    pub(crate) snapshot: Arc<TableSnapshot>,
+    /// The columns of the table, by their place in the scan.
+    pub(crate) columns: Arc<[usize]>,
+    /// Whether what is handed on is in memory of its own.
+    pub(crate) copies: bool,
+    pub(crate) report: Option<Arc<Report>>,
+    pub(crate) baseline: BaselineMetrics,
+    pub(crate) _admission: Admission,
+}
+
+impl OpenScan {
+    /// The rows of the next page; `None` at the end.
+    ///
+    /// # Errors
+    /// If the page cannot be read.
+    pub(crate) fn next(&mut self) -> Option<Result<OpenRows>> {
+        let elapsed = self.baseline.elapsed_compute().clone();
+        let _timer = elapsed.timer();
+        let (index, batch) = match self.scan.open_next()? {
+            Ok(opened) => opened,
+            Err(error) => return Some(Err(table_error(error))),
+        };
+        self.baseline.record_output(batch.row_count());
+        if let Some(report) = &self.report {
+            report.add_reads(TableReads::of_scan(batch.row_count()));
+        }
+        Some(Ok(OpenRows {
+            batch,
+            index,
+            columns: Arc::clone(&self.columns),
+            copied_from: self.copies.then(|| Arc::clone(&self.snapshot)),
+            elapsed: elapsed.clone(),
+        }))
+    }
+
+    /// How many columns the scan has.
+    pub(crate) fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// How long pages were read.
+    pub(crate) fn elapsed(&self) -> &Time {
+        self.baseline.elapsed_compute()
+    }
+}
+
+/// The rows of one page. Columns are named by their places in the scan.
+pub(crate) struct OpenRows {
+    batch: OpenBatch,
+    index: usize,
+    columns: Arc<[usize]>,
+    /// Where rows in memory of their own are read from, if they are asked for.
+    copied_from: Option<Arc<TableSnapshot>>,
+    elapsed: Time,
+}
+
+impl OpenRows {
+    /// The number of rows.
+    pub(crate) fn row_count(&self) -> usize {
+        self.batch.row_count()
+    }
+
+    /// Some columns of all rows. They point into the page and are not to be kept.
+    ///
+    /// # Errors
+    /// If the page is corrupt.
+    pub(crate) fn columns(&self, places: &[usize]) -> Result<RecordBatch> {
+        let _timer = self.elapsed.timer();
+        let columns = self.of_table(places);
+        self.batch.columns(&columns).map_err(table_error)
+    }
+
+    /// Some columns of the rows whose bits are set, in memory of their own.
+    ///
+    /// # Errors
+    /// As [`OpenRows::columns`].
+    pub(crate) fn columns_of(&self, rows: &BooleanBuffer, places: &[usize]) -> Result<RecordBatch> {
+        let _timer = self.elapsed.timer();
+        let columns = self.of_table(places);
+        self.batch.columns_of(rows, &columns).map_err(table_error)
+    }
+
+    /// Some columns of the open rows, to be handed on; `None` where no row is open.
+    ///
+    /// # Errors
+    /// As [`OpenRows::columns`].
+    pub(crate) fn open(&self, places: &[usize], open: Open) -> Result<Option<RecordBatch>> {
+        Ok(match open {
+            Open::None => None,
+            Open::All => Some(self.kept(places)?),
+            Open::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
+                Some(self.columns_of(&bits, places)?)
+            }
+            Open::Some { bits, .. } => {
+                let rows = self.kept(places)?;
+                Some(filter_record_batch(&rows, &BooleanArray::new(bits, None))?)
+            }
+        })
+    }
+
+    /// Some columns of all rows, which may be kept for long where the scan copies.
+    fn kept(&self, places: &[usize]) -> Result<RecordBatch> {
+        let Some(snapshot) = &self.copied_from else {
+            return self.columns(places);
+        };
+        let _timer = self.elapsed.timer();
+        let columns = self.of_table(places);
+        let copied = snapshot.read_copied(self.index, Some(&columns));
+        copied.map_err(table_error)
+    }
+
+    fn of_table(&self, places: &[usize]) -> Vec<usize> {
+        places.iter().map(|place| self.columns[*place]).collect()
+    }
+}
+
+/// Whether reading a column costs something for each row.
+pub(crate) fn is_costly_to_read(data_type: &DataType) -> bool {
+    data_type.primitive_width().is_none() && *data_type != DataType::Boolean
+}
