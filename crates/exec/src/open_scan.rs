@@ -14,15 +14,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Time};
 use mayfly_space::Admission;
 use mayfly_table::{OpenBatch, Scan, TableSnapshot};
 
+use crate::batches::batch_of;
 use crate::error::table_error;
 use crate::open_rows::Open;
 use crate::reads::TableReads;
@@ -61,17 +62,13 @@ impl OpenScan {
             report.add_reads(TableReads::of_scan(batch.row_count()));
         }
         Some(Ok(OpenRows {
+            read: vec![None; self.columns.len()],
             batch,
             index,
             columns: Arc::clone(&self.columns),
             copied_from: self.copies.then(|| Arc::clone(&self.snapshot)),
             elapsed: elapsed.clone(),
         }))
-    }
-
-    /// How many columns the scan has.
-    pub(crate) fn column_count(&self) -> usize {
-        self.columns.len()
     }
 
     /// How long pages were read.
@@ -83,6 +80,8 @@ impl OpenScan {
 /// The rows of one page. Columns are named by their places in the scan.
 pub(crate) struct OpenRows {
     batch: OpenBatch,
+    /// The columns that were read so far.
+    read: Vec<Option<ArrayRef>>,
     index: usize,
     columns: Arc<[usize]>,
     /// Where rows in memory of their own are read from, if they are asked for.
@@ -96,57 +95,73 @@ impl OpenRows {
         self.batch.row_count()
     }
 
-    /// Some columns of all rows. They point into the page and are not to be kept.
+    /// Some columns of all rows, of a schema. They point into the page and are not to be kept.
     ///
     /// # Errors
     /// If the page is corrupt.
-    pub(crate) fn columns(&self, places: &[usize]) -> Result<RecordBatch> {
+    pub(crate) fn columns(&mut self, places: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
         let _timer = self.elapsed.timer();
-        let columns = self.of_table(places);
-        self.batch.columns(&columns).map_err(table_error)
+        let columns = places.iter().map(|place| match &mut self.read[*place] {
+            Some(read) => Ok(Arc::clone(read)),
+            unread => {
+                let column = self.batch.column(self.columns[*place]);
+                Ok(Arc::clone(unread.insert(column.map_err(table_error)?)))
+            }
+        });
+        batch_of(schema, columns.collect::<Result<_>>()?, self.row_count())
     }
 
     /// Some columns of the rows whose bits are set, in memory of their own.
     ///
     /// # Errors
     /// As [`OpenRows::columns`].
-    pub(crate) fn columns_of(&self, rows: &BooleanBuffer, places: &[usize]) -> Result<RecordBatch> {
+    pub(crate) fn columns_of(
+        &self,
+        rows: &BooleanBuffer,
+        places: &[usize],
+        schema: &SchemaRef,
+    ) -> Result<RecordBatch> {
         let _timer = self.elapsed.timer();
-        let columns = self.of_table(places);
-        self.batch.columns_of(rows, &columns).map_err(table_error)
+        let slots = self.batch.slots(rows);
+        let columns = places.iter().map(|place| {
+            let column = self.batch.column_of(&slots, self.columns[*place]);
+            column.map_err(table_error)
+        });
+        batch_of(schema, columns.collect::<Result<_>>()?, slots.len())
     }
 
     /// Some columns of the open rows, to be handed on; `None` where no row is open.
     ///
     /// # Errors
     /// As [`OpenRows::columns`].
-    pub(crate) fn open(&self, places: &[usize], open: Open) -> Result<Option<RecordBatch>> {
+    pub(crate) fn open(
+        &mut self,
+        places: &[usize],
+        schema: &SchemaRef,
+        open: Open,
+    ) -> Result<Option<RecordBatch>> {
         Ok(match open {
             Open::None => None,
-            Open::All => Some(self.kept(places)?),
+            Open::All => Some(self.kept(places, schema)?),
             Open::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
-                Some(self.columns_of(&bits, places)?)
+                Some(self.columns_of(&bits, places, schema)?)
             }
             Open::Some { bits, .. } => {
-                let rows = self.kept(places)?;
+                let rows = self.kept(places, schema)?;
                 Some(filter_record_batch(&rows, &BooleanArray::new(bits, None))?)
             }
         })
     }
 
     /// Some columns of all rows, which may be kept for long where the scan copies.
-    fn kept(&self, places: &[usize]) -> Result<RecordBatch> {
+    fn kept(&mut self, places: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
         let Some(snapshot) = &self.copied_from else {
-            return self.columns(places);
+            return self.columns(places, schema);
         };
         let _timer = self.elapsed.timer();
-        let columns = self.of_table(places);
+        let columns: Vec<usize> = places.iter().map(|place| self.columns[*place]).collect();
         let copied = snapshot.read_copied(self.index, Some(&columns));
         copied.map_err(table_error)
-    }
-
-    fn of_table(&self, places: &[usize]) -> Vec<usize> {
-        places.iter().map(|place| self.columns[*place]).collect()
     }
 }
 

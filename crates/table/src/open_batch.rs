@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
-use arrow_select::filter::filter_record_batch;
+use arrow_select::filter::{filter, filter_record_batch};
 
 use crate::column_page::{Format, Source};
 use crate::error::Result;
@@ -43,40 +43,45 @@ impl OpenBatch {
         self.row_count
     }
 
-    /// Some columns of all rows, pointing into the page. **Cost**: none for numbers; a view for each
-    /// text.
+    /// A column of all rows, pointing into the page. **Cost**: none for numbers; a view for each text.
     ///
     /// # Errors
     /// If the page was not written by the format.
     ///
     /// # Panics
     /// If there is no such column.
-    pub fn columns(&self, columns: &[usize]) -> Result<RecordBatch> {
-        let batch = self.format.decode(&self.source, Some(columns))?;
+    pub fn column(&self, column: usize) -> Result<ArrayRef> {
+        let all = self.format.decode_column(&self.source, column)?;
         match &self.left {
-            Some(left) => only_left(batch, left),
-            None => Ok(batch),
+            Some(left) => Ok(filter(&all, &BooleanArray::new(left.clone(), None))?),
+            None => Ok(all),
         }
     }
 
-    /// Some columns of the rows whose bits are set, in memory of their own. **Cost**: that of these
-    /// rows, some times that of [`OpenBatch::columns`] for each.
+    /// A column of the rows in some slots, in memory of its own. **Cost**: that of these rows, a few
+    /// times that of [`OpenBatch::column`] for each.
     ///
     /// # Errors
-    /// As [`OpenBatch::columns`].
+    /// As [`OpenBatch::column`].
     ///
     /// # Panics
-    /// If there is no such column, or there are more bits than rows.
-    pub fn columns_of(&self, rows: &BooleanBuffer, columns: &[usize]) -> Result<RecordBatch> {
-        let slots: Vec<u32> = match &self.left {
+    /// If there is no such column, or no such slot.
+    pub fn column_of(&self, slots: &[u32], column: usize) -> Result<ArrayRef> {
+        self.format.decode_column_slots(&self.source, column, slots)
+    }
+
+    /// The slots of the rows whose bits are set.
+    ///
+    /// # Panics
+    /// If there are more bits than rows.
+    pub fn slots(&self, rows: &BooleanBuffer) -> Vec<u32> {
+        match &self.left {
             None => rows.set_indices_u32().collect(),
             Some(left) => {
                 let slots: Vec<u32> = left.set_indices_u32().collect();
                 rows.set_indices().map(|row| slots[row]).collect()
             }
-        };
-        self.format
-            .decode_slots(&self.source, Some(columns), &slots)
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -19,7 +19,7 @@ use crate::open_scan::{OpenRows, is_costly_to_read};
 use crate::other_columns::over_read_columns;
 
 /// To find a number of a row among all costs some times what it costs to compare it.
-const ROWS_PER_NUMBER: usize = 16;
+const ROWS_PER_NUMBER: usize = 8;
 /// A text of a row costs as much by itself as among all.
 const ROWS_PER_TEXT: usize = 4;
 
@@ -31,6 +31,7 @@ pub(crate) struct LateTerms(Vec<LateTerm>);
 struct LateTerm {
     /// The columns that it reads.
     columns: Vec<usize>,
+    schema: SchemaRef,
     reads_texts: bool,
     /// The term over these.
     over_columns: Terms,
@@ -58,7 +59,7 @@ impl LateTerms {
     ///
     /// # Errors
     /// As the terms that are evaluated, and where a page cannot be read.
-    pub(super) fn narrow(&self, rows: &OpenRows, mut open: Open) -> Result<Open> {
+    pub(super) fn narrow(&self, rows: &mut OpenRows, mut open: Open) -> Result<Open> {
         for term in &self.0 {
             if matches!(open, Open::None) {
                 break;
@@ -84,23 +85,25 @@ impl LateTerm {
             reads_texts: fields.any(|field| is_costly_to_read(field.data_type())),
             over_columns: Terms::one(&over_columns, &schema),
             columns,
+            schema: Arc::new(schema),
         })
     }
 
-    fn narrow(&self, rows: &OpenRows, open: Open) -> Result<Open> {
+    fn narrow(&self, rows: &mut OpenRows, open: Open) -> Result<Open> {
         let rows_per_open = match self.reads_texts {
             true => ROWS_PER_TEXT,
             false => ROWS_PER_NUMBER,
         };
         match open {
             Open::Some { bits, count } if count * rows_per_open <= rows.row_count() => {
-                let few = rows.columns_of(&bits, &self.columns)?;
+                let few = rows.columns_of(&bits, &self.columns, &self.schema)?;
                 let passing = self.over_columns.open_rows(&few)?.bits(count);
                 Ok(Open::of(scattered(&bits, &passing)))
             }
-            open => self
-                .over_columns
-                .narrow(&rows.columns(&self.columns)?, open),
+            open => {
+                let all = rows.columns(&self.columns, &self.schema)?;
+                self.over_columns.narrow(&all, open)
+            }
         }
     }
 }

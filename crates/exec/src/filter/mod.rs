@@ -114,7 +114,8 @@ impl FilterOperator {
             selectivity: self.selectivity(partition),
         };
         let projection = self.stock.projection().as_deref();
-        Ok(Some(PassingRows::of_scan(scan).through(filter, projection)))
+        let passing = PassingRows::of_scan(scan, self.stock.input().schema());
+        Ok(Some(passing.through(filter, projection, self.schema())))
     }
 
     fn selectivity(&self, partition: usize) -> RatioMetrics {
@@ -230,7 +231,7 @@ impl ExecutionPlan for FilterOperator {
             false => self.passing(partition, &context)?,
         };
         if let Some(passing) = passing {
-            return Ok(passing.stream(self.schema(), batch_rows, fetch, |_| {}));
+            return Ok(passing.stream(batch_rows, fetch, |_| {}));
         }
         let input: SendableRecordBatchStream = match wants_none {
             true => Box::pin(EmptyRecordBatchStream::new(input.schema())),

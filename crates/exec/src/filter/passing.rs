@@ -18,7 +18,7 @@ use crate::open_scan::{OpenRows, OpenScan};
 use crate::time_slice::TimeSlice;
 
 /// What is asked of rows before a condition is: it closes some of those that are open.
-type Test = Box<dyn FnMut(&OpenRows, Open) -> Result<Open> + Send>;
+type Test = Box<dyn FnMut(&mut OpenRows, Open) -> Result<Open> + Send>;
 
 /// The rows of one partition of a scan that pass.
 pub(crate) struct PassingRows {
@@ -26,8 +26,9 @@ pub(crate) struct PassingRows {
     tests: Vec<Test>,
     /// The filter above the scan, if there is one.
     filter: Option<PassingFilter>,
-    /// The columns of the scan that are handed on.
+    /// The columns of the scan that are handed on, and how they are called.
     columns: Vec<usize>,
+    schema: SchemaRef,
 }
 
 /// What a filter does with the rows of a scan.
@@ -39,9 +40,10 @@ pub(super) struct PassingFilter {
 
 impl PassingRows {
     /// All rows of a scan.
-    pub(crate) fn of_scan(scan: OpenScan) -> PassingRows {
+    pub(crate) fn of_scan(scan: OpenScan, schema: SchemaRef) -> PassingRows {
         PassingRows {
-            columns: (0..scan.column_count()).collect(),
+            columns: (0..schema.fields().len()).collect(),
+            schema,
             scan,
             tests: Vec::new(),
             filter: None,
@@ -49,10 +51,16 @@ impl PassingRows {
     }
 
     /// Those that pass a filter, with the columns that it hands on.
-    pub(super) fn through(self, filter: PassingFilter, projection: Option<&[usize]>) -> Self {
+    pub(super) fn through(
+        self,
+        filter: PassingFilter,
+        projection: Option<&[usize]>,
+        schema: SchemaRef,
+    ) -> Self {
         PassingRows {
             columns: projection.map_or(self.columns, <[usize]>::to_vec),
             filter: Some(filter),
+            schema,
             ..self
         }
     }
@@ -61,18 +69,18 @@ impl PassingRows {
     /// the scan some of those are that are handed on.
     pub(crate) fn tested<T>(mut self, columns: &[usize], test: T) -> Self
     where
-        T: FnMut(&OpenRows, &[usize], Open) -> Result<Open> + Send + 'static,
+        T: FnMut(&mut OpenRows, &[usize], Open) -> Result<Open> + Send + 'static,
     {
         let columns: Vec<usize> = columns.iter().map(|column| self.columns[*column]).collect();
         let mut test = test;
-        let test = move |rows: &OpenRows, open: Open| test(rows, &columns, open);
+        let test = move |rows: &mut OpenRows, open: Open| test(rows, &columns, open);
         self.tests.push(Box::new(test));
         self
     }
 
     /// The rows of the next page that pass, `None` inside where none does; `None` at the end.
     fn next(&mut self) -> Option<Result<Option<RecordBatch>>> {
-        let rows = match self.scan.next()? {
+        let mut rows = match self.scan.next()? {
             Ok(rows) => rows,
             Err(error) => return Some(Err(error)),
         };
@@ -80,7 +88,7 @@ impl PassingRows {
         let elapsed = elapsed.map(|filter| filter.baseline.elapsed_compute().clone());
         let read_before = self.scan.elapsed().value();
         let began = std::time::Instant::now();
-        let passing = self.passing(&rows);
+        let passing = self.passing(&mut rows);
         if let Some(elapsed) = elapsed {
             // What was read meanwhile is the time of the scan.
             let read = self.scan.elapsed().value() - read_before;
@@ -90,7 +98,7 @@ impl PassingRows {
         Some(passing)
     }
 
-    fn passing(&mut self, rows: &OpenRows) -> Result<Option<RecordBatch>> {
+    fn passing(&mut self, rows: &mut OpenRows) -> Result<Option<RecordBatch>> {
         let mut open = match rows.row_count() {
             0 => Open::None,
             _ => Open::All,
@@ -99,13 +107,13 @@ impl PassingRows {
             open = test(rows, open)?;
         }
         let Some(filter) = &self.filter else {
-            return rows.open(&self.columns, open);
+            return rows.open(&self.columns, &self.schema, open);
         };
         filter.selectivity.add_total(rows.row_count());
         if let Some(terms) = filter.condition.late_terms() {
             open = terms.narrow(rows, open)?;
         }
-        let passing = rows.open(&self.columns, open)?;
+        let passing = rows.open(&self.columns, &self.schema, open)?;
         let count = passing.as_ref().map_or(0, RecordBatch::num_rows);
         filter.selectivity.add_part(count);
         filter.baseline.record_output(count);
@@ -116,11 +124,11 @@ impl PassingRows {
     /// each.
     pub(crate) fn stream(
         self,
-        schema: SchemaRef,
         batch_rows: usize,
         fetch: Option<usize>,
         seen: impl Fn(usize) + Send + 'static,
     ) -> SendableRecordBatchStream {
+        let schema = SchemaRef::clone(&self.schema);
         let state = Gathering {
             gathered: LimitedBatchCoalescer::new(SchemaRef::clone(&schema), batch_rows, fetch),
             rows: Some(self),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, ReplaceChildrenOptions};
@@ -77,7 +78,8 @@ impl SidewaysOperator {
     /// nodes of this kind: their columns are read when they are asked for.
     fn passing(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Option<PassingRows>> {
         let passing = if let Some(scan) = self.input.downcast_ref::<TableScan>() {
-            scan.open(partition, context)?.map(PassingRows::of_scan)
+            let open = scan.open(partition, context)?;
+            open.map(|open| PassingRows::of_scan(open, scan.schema()))
         } else if let Some(filter) = self.input.downcast_ref::<FilterOperator>() {
             match filter.stock().fetch() {
                 None => filter.passing(partition, context)?,
@@ -91,7 +93,7 @@ impl SidewaysOperator {
         let Some(wanted) = told(context, self.promise) else {
             return Ok(passing);
         };
-        let mut test = self.test(wanted, partition);
+        let mut test = self.test(wanted, partition)?;
         Ok(passing.map(|passing| {
             passing.tested(&self.columns, move |rows, columns, open| {
                 test.narrow(rows, columns, open)
@@ -99,14 +101,15 @@ impl SidewaysOperator {
         }))
     }
 
-    fn test(&self, wanted: Arc<WantedKeys>, partition: usize) -> KeyTest {
-        KeyTest {
+    fn test(&self, wanted: Arc<WantedKeys>, partition: usize) -> Result<KeyTest> {
+        Ok(KeyTest {
+            schema: Arc::new(self.schema().project(&self.columns)?),
             wanted,
             may_end: !self.tells_alike,
             seen: 0,
             passed: 0,
             dropped: MetricBuilder::new(&self.metrics).counter(ROWS_DROPPED, partition),
-        }
+        })
     }
 
     /// How many rows its executions have dropped; `None` where it was not executed, as where copies
@@ -162,10 +165,13 @@ impl ExecutionPlan for SidewaysOperator {
         if let Some(passing) = self.passing(partition, &context)? {
             let batch_rows = context.session_config().batch_size();
             let seen = move |rows| metrics.record_output(rows);
-            return Ok(passing.stream(schema, batch_rows, None, seen));
+            return Ok(passing.stream(batch_rows, None, seen));
         }
         let dropping = Dropping {
-            test: wanted.map(|wanted| self.test(wanted, partition)),
+            test: match wanted {
+                Some(wanted) => Some(self.test(wanted, partition)?),
+                None => None,
+            },
             columns: Arc::clone(&self.columns),
             input: self.input.execute(partition, context)?,
             metrics,
@@ -188,6 +194,8 @@ impl ExecutionPlan for SidewaysOperator {
 /// Whether rows find a partner, for one partition.
 struct KeyTest {
     wanted: Arc<WantedKeys>,
+    /// That of the keys.
+    schema: SchemaRef,
     /// Whether it ends where it drops little.
     may_end: bool,
     seen: usize,
@@ -217,21 +225,21 @@ impl KeyTest {
     }
 
     /// Closes open rows that do not pass, by some columns that are read for that.
-    fn narrow(&mut self, rows: &OpenRows, columns: &[usize], open: Open) -> Result<Open> {
+    fn narrow(&mut self, rows: &mut OpenRows, columns: &[usize], open: Open) -> Result<Open> {
         if self.is_over() {
             return Ok(open);
         }
         Ok(match open {
             Open::None => Open::None,
             Open::Some { bits, count } if count * ROWS_PER_OPEN <= rows.row_count() => {
-                let few = rows.columns_of(&bits, columns)?;
+                let few = rows.columns_of(&bits, columns, &self.schema)?;
                 match self.passing(few.columns(), count)? {
                     Some(passing) => Open::of(scattered(&bits, &passing)),
                     None => Open::Some { bits, count },
                 }
             }
             open => {
-                let all = rows.columns(columns)?;
+                let all = rows.columns(columns, &self.schema)?;
                 match self.passing(all.columns(), rows.row_count())? {
                     Some(passing) => open.and(passing),
                     None => open,

@@ -19,8 +19,7 @@ use arrow_array::{
     types::ArrowDictionaryKeyType,
 };
 use arrow_buffer::{
-    ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer,
-    OffsetBuffer, ScalarBuffer,
+    ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::DataType;
@@ -28,7 +27,6 @@ use arrow_select::take::take;
 use bytes::Bytes;
 
 use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, MAGIC, align, read_u32};
-use super::stored::StoredRows;
 use super::{ALIGNMENT, Format, Kind, PREFIX_BYTES, Rows};
 use crate::error::{Error, Result};
 use crate::owned::own_bytes;
@@ -110,22 +108,44 @@ impl Format {
         slots: &[u32],
     ) -> Result<RecordBatch> {
         let page = Page::open(self, source)?;
-        let places = UInt32Array::from(slots.to_vec());
-        let column = |column: usize| match self.schema.field(column).data_type() {
-            DataType::Utf8View => page.texts(column, slots),
-            DataType::BinaryView => page.binaries(column, slots),
-            plain if plain.is_primitive() => page.numbers(column, plain, slots),
-            _ => Ok(take(&page.column(column)?, &places, None)?),
-        };
         let columns: Result<Vec<ArrayRef>> = match projection {
-            Some(columns) => columns.iter().map(|&c| column(c)).collect(),
-            None => (0..self.kinds.len()).map(column).collect(),
+            Some(columns) => columns.iter().map(|&c| page.column_of(c, slots)).collect(),
+            None => { 0..self.kinds.len() }
+                .map(|c| page.column_of(c, slots))
+                .collect(),
         };
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         let schema = self.projected_schema(projection);
         Ok(RecordBatch::try_new_with_options(
             schema, columns?, &options,
         )?)
+    }
+
+    /// One column of all rows of a page.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    ///
+    /// # Panics
+    /// If the column does not exist.
+    pub(crate) fn decode_column(&self, source: &Source<'_>, column: usize) -> Result<ArrayRef> {
+        Page::open(self, source)?.column(column)
+    }
+
+    /// One column of some rows of a page, in memory of its own, in the order of their slots.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    ///
+    /// # Panics
+    /// If the column, or a slot, does not exist.
+    pub(crate) fn decode_column_slots(
+        &self,
+        source: &Source<'_>,
+        column: usize,
+        slots: &[u32],
+    ) -> Result<ArrayRef> {
+        Page::open(self, source)?.column_of(column, slots)
     }
 
     /// The rows of a page as they are stored, for moving them to another page.
@@ -221,28 +241,47 @@ impl<'a> Page<'a> {
         Ok(prefixes.as_chunks().0)
     }
 
-    /// Some values of a column of numbers.
-    fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
-        let stored = StoredRows::open(self.format, self.source.bytes())?.column(column)?;
-        let width = data_type.primitive_width().unwrap_or_default();
-        let mut values = MutableBuffer::with_capacity(slots.len().saturating_mul(width));
-        let mut nulls = Vec::new();
-        for (index, slot) in slots.iter().enumerate() {
-            match stored.value(*slot as usize) {
-                Some(value) => values.extend_from_slice(value),
-                None => {
-                    nulls.push(index);
-                    values.extend_zeros(width);
-                }
+    /// Some values of a column, in memory of their own.
+    fn column_of(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
+        match self.format.schema.field(column).data_type() {
+            DataType::Utf8View => self.texts(column, slots),
+            DataType::BinaryView => self.binaries(column, slots),
+            plain if plain.is_primitive() => self.numbers(column, plain, slots),
+            _ => {
+                let places = UInt32Array::from(slots.to_vec());
+                Ok(take(&self.column(column)?, &places, None)?)
             }
         }
-        let nulls = (!nulls.is_empty()).then(|| {
-            let mut valid = BooleanBufferBuilder::new(slots.len());
-            valid.append_n(slots.len(), true);
-            nulls.iter().for_each(|null| valid.set_bit(*null, false));
-            NullBuffer::new(valid.finish())
+    }
+
+    /// Some values of a column of numbers.
+    fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
+        let entry = self.entry(column)?;
+        let Kind::Fixed { width } = self.kind(column)? else {
+            return Err(corrupt("a column of numbers is stored in another way"));
+        };
+        let bytes = self.source.bytes();
+        let values = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
+        let picked = match width {
+            1 => picked::<1>(values, slots),
+            2 => picked::<2>(values, slots),
+            4 => picked::<4>(values, slots),
+            8 => picked::<8>(values, slots),
+            16 => picked::<16>(values, slots),
+            32 => picked::<32>(values, slots),
+            _ => None,
+        };
+        let picked = picked.ok_or(corrupt("a value lies outside of its column"))?;
+        let nulls = self.nulls(&entry)?.map(|nulls| {
+            let is_valid = |index: usize| {
+                slots
+                    .get(index)
+                    .is_some_and(|slot| nulls.is_valid(*slot as usize))
+            };
+            NullBuffer::new(BooleanBuffer::collect_bool(slots.len(), is_valid))
         });
-        fixed(data_type, values.into(), slots.len(), nulls)
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        fixed(data_type, picked.into(), slots.len(), nulls)
     }
 
     /// Some values of a text column.
@@ -352,6 +391,16 @@ impl<'a> Page<'a> {
         }
         Ok(Arc::clone(batch.column(0)))
     }
+}
+
+/// Some values of a fixed width; `None` if one lies elsewhere.
+fn picked<const WIDTH: usize>(values: &[u8], slots: &[u32]) -> Option<MutableBuffer> {
+    let values: &[[u8; WIDTH]] = values.as_chunks().0;
+    let mut picked = MutableBuffer::with_capacity(slots.len().saturating_mul(WIDTH));
+    for slot in slots {
+        picked.extend_from_slice(values.get(*slot as usize)?);
+    }
+    Some(picked)
 }
 
 /// Looks at the header of a page; returns how many rows it has.
