@@ -97,6 +97,9 @@ impl Job {
     }
 
     fn upsert(&self, insert: &Insert, constants: &mut Constants) -> Option<PointStatement> {
+        if insert.ignore || insert.replace {
+            return None;
+        }
         let mut rows = 0;
         let (table, columns, _) = self.inserted(insert, constants, &mut rows)?;
         if !table.definition().keys.iter().any(|key| key.is_unique()) {

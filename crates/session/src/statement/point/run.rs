@@ -43,7 +43,11 @@ impl PointStatement {
         }
         let constants = &given.constants;
         let done = match &self.action {
-            Action::Insert { columns, width } => insert(connection, target, columns, *width, given),
+            Action::Insert {
+                columns,
+                width,
+                on_duplicate,
+            } => insert(connection, target, (columns, *width), *on_duplicate, given),
             Action::Upsert {
                 columns,
                 assignments,
