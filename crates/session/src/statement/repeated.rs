@@ -83,14 +83,14 @@ pub(crate) struct Repeated {
 
 impl Repeated {
     /// Whether a shape or a text comes for the second time, or for the fourth, the eighth ...: what
-    /// is not worth a plan once may be later.
-    fn comes_again(&mut self, hash: u64) -> bool {
+    /// is not worth a plan once may be later. `has_come` says that somebody else counted it before.
+    fn comes_again(&mut self, hash: u64, has_come: bool) -> bool {
         if self.seen.len() >= SEEN_MAX {
             self.seen.clear();
             self.fixed.clear();
         }
         let times = self.seen.entry(hash).or_default();
-        *times = times.saturating_add(1);
+        *times = (*times).max(u32::from(has_come)).saturating_add(1);
         *times > 1 && times.is_power_of_two()
     }
 
@@ -101,12 +101,16 @@ impl Repeated {
     }
 
     /// How a plan for this statement may be made, if it is worth one now.
-    fn worth(&mut self, asked: &Asked<'_>) -> Option<Worth> {
+    fn worth(&mut self, asked: &Asked<'_>, has_come: bool) -> Option<Worth> {
         let [of_shape, of_text] = self.hashes(asked);
         if !asked.constants.is_empty() && !self.fixed.contains(&of_shape) {
-            return self.comes_again(of_shape).then_some(Worth::AnyConstants);
+            let comes_again = self.comes_again(of_shape, has_come);
+            return comes_again.then_some(Worth::AnyConstants);
         }
-        self.comes_again(of_text).then_some(Worth::TheseConstants)
+        // Others may have had other constants.
+        let has_come = has_come && asked.constants.is_empty();
+        let comes_again = self.comes_again(of_text, has_come);
+        comes_again.then_some(Worth::TheseConstants)
     }
 
     /// Takes note that the plans of a shape depend on its constants.
@@ -356,8 +360,9 @@ fn has_times(table: &Table) -> bool {
 }
 
 impl Job {
-    /// Keeps the plan of a query that comes for the second time, if it is over few rows.
-    pub(super) async fn keep_repeated(&self, query: &Query) {
+    /// Keeps the plan of a query that comes for the second time, if it is over few rows; `has_come`
+    /// says that its shape was here before, where it was taken for a query of another kind.
+    pub(super) async fn keep_repeated(&self, query: &Query, has_come: bool) {
         let connection = &self.connection;
         // A limit of time is kept by tasks.
         if self.time_limit_ms() > 0 {
@@ -376,7 +381,7 @@ impl Job {
         };
         let home = self.home(&tables);
         let there = &home.job.connection;
-        let Some(worth) = there.local().repeated.worth(&asked) else {
+        let Some(worth) = there.local().repeated.worth(&asked, has_come) else {
             return;
         };
         let Some(_making) = home.begin_making().await else {

@@ -324,7 +324,7 @@ impl Job {
             Kept::Now(statement) => statement,
             Kept::NotYet => return Ok(None),
             Kept::OtherKind => {
-                Box::pin(self.keep_repeated(query)).await;
+                Box::pin(self.keep_repeated(query, false)).await;
                 return Ok(None);
             }
         };
@@ -335,7 +335,7 @@ impl Job {
         let run = Box::pin(self.run_point(&statement, &given)).await?;
         if run.is_none() {
             // It finds too many rows, of which its plan may want a few.
-            Box::pin(self.keep_repeated(query)).await;
+            Box::pin(self.keep_repeated(query, true)).await;
         }
         Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
