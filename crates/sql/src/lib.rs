@@ -76,6 +76,7 @@ pub mod source;
 pub mod source_columns;
 pub mod spelling;
 pub mod statement;
+pub mod statement_values;
 pub mod stored;
 pub mod table_text;
 pub mod template;

@@ -44,6 +44,7 @@ mod rules;
 mod set;
 mod show;
 mod slots;
+mod statement_values;
 mod succession;
 mod turns;
 mod working_table;

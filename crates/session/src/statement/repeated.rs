@@ -22,13 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
-use mayfly_exec::slots::with_values;
+use mayfly_exec::slots::{runnable_plan, with_values};
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
 use mayfly_sql::functions::SessionValues;
+use mayfly_sql::planning::{analyzed, with_rules};
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
 use mayfly_table::Table;
@@ -38,6 +38,7 @@ use super::apart::Apart;
 use super::few_rows::{run_short, unless_warned_elsewhere};
 use super::meanings::Meanings;
 use super::slots::{Constants, KeptConstants, Slotted};
+use super::statement_values::StatementValues;
 use crate::connection::Connection;
 use crate::digests::DigestCell;
 use crate::lowered;
@@ -194,6 +195,7 @@ impl<'a> Asked<'a> {
 struct KeptPlan {
     plan: ShortPlan,
     constants: KeptConstants,
+    statement_values: StatementValues,
     columns: Vec<ColumnInfo>,
     meanings: Meanings,
     /// Where its functions warn.
@@ -257,6 +259,10 @@ pub(crate) fn run_repeated(
     let started = Instant::now();
     let asked = Asked::of(text, apart)?;
     let (kept, values, tables) = connection.kept_plan(&asked)?;
+    if !kept.statement_values.is_empty() {
+        connection.begin_looking(false);
+    }
+    let values = kept.statement_values.add(values, connection)?;
     let before: Vec<Counters> = tables
         .iter()
         .map(|table| table.account().counters())
@@ -345,18 +351,16 @@ impl KeptPlan {
     fn run(&self, values: Vec<ScalarValue>, connection: &Connection) -> Option<ShortRun> {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
-        with_values(values, || {
+        let reads = || self.values.lock().reads;
+        let before = reads();
+        let ran = with_values(values, || {
             unless_warned_elsewhere(&self.values, connection, || {
                 run_short(&self.plan, None, SIZE_MAX, &context)
             })
-        })
+        });
+        // A time became a moment of today, by the clock of who made the plan.
+        ran.filter(|_| reads() == before)
     }
-}
-
-/// Whether a table has times, which become moments of today where they are compared with others.
-fn has_times(table: &Table) -> bool {
-    let mut fields = table.schema().fields().iter();
-    fields.any(|field| matches!(field.data_type(), DataType::Duration(_)))
 }
 
 impl Job {
@@ -398,7 +402,10 @@ impl Job {
             return;
         };
         // What has too many rows now is not tried again soon.
-        let run = async { plan.run(plan.constants.values(asked.constants)?, there) };
+        let run = async {
+            let values = plan.constants.values(asked.constants)?;
+            plan.run(plan.statement_values.add(values, connection)?, there)
+        };
         if home.job.without_warning(run).await.is_some() {
             let plan = Arc::new(plan);
             there.local().repeated.keep(asked.shape, Arc::clone(&plan));
@@ -418,14 +425,13 @@ impl Job {
         worth: Worth,
     ) -> Option<KeptPlan> {
         let connection = &self.connection;
+        let reads = || connection.values.lock().reads;
+        let before = reads();
         let place = Place::find(connection)?;
         let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
         for name in &references.tables {
             let table = self.table(name).ok()?;
-            if has_times(&table) {
-                return None;
-            }
             let key = (self.database_of(name).ok()?, name.table.clone());
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
@@ -440,11 +446,17 @@ impl Job {
         if slotted.is_none() {
             let query = self.limited(query.clone());
             let planned = self.planned(query, &bindings).await.ok()?;
+            let plan = self.few_rows_made(planned.plan, analyzed).await?;
+            let state = self.few_rows_state()?;
+            let placed = StatementValues::placed(plan, 0, state.config_options());
+            let (plan, statement_values) = placed.ok()?;
+            let plan = self.few_rows_made(plan, with_rules).await?;
             slotted = Some(Slotted {
-                plan: self.few_rows_optimized(planned.plan).await?,
+                plan: runnable_plan(plan).ok()?,
                 labels: planned.labels,
                 origins: planned.origins,
                 constants: KeptConstants::fixed(asked.constants),
+                statement_values,
             });
         }
         let Slotted {
@@ -452,13 +464,19 @@ impl Job {
             labels,
             origins,
             constants,
+            statement_values,
         } = slotted?;
         let plan = self.few_rows_operators(plan).await?;
         let plan = ShortPlan::of(&plan).ok()??;
+        if reads() != before {
+            // Something of this statement's own was folded, which no other has.
+            return None;
+        }
         Some(KeptPlan {
             columns: self.described(plan.schema(), &labels, &origins),
             plan,
             constants,
+            statement_values,
             meanings,
             values: connection.values.clone(),
             digest: DigestCell::new(),

@@ -30,7 +30,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
-use mayfly_exec::slots::{placeholder, runnable};
+use mayfly_exec::slots::{placeholder, runnable_plan};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::literal::Literal;
@@ -44,6 +44,7 @@ use mayfly_sql::template::{Template, bare};
 use mayfly_types::ColumnType;
 
 use super::Job;
+use super::statement_values::StatementValues;
 use crate::outcome::ColumnInfo;
 
 /// How often a query is planned anew with fewer slots.
@@ -107,6 +108,7 @@ pub(super) struct Slotted {
     pub(super) labels: Vec<String>,
     pub(super) origins: Origins,
     pub(super) constants: KeptConstants,
+    pub(super) statement_values: StatementValues,
 }
 
 impl Job {
@@ -143,11 +145,8 @@ impl Job {
             let of_text = KeptConstants::fixed(constants).fixed.into_iter();
             let fixed = of_text.filter(|(place, _)| !is_slot(*place)).collect();
             let plan = self.few_rows_made(one.plan, with_rules).await?;
-            let plan = plan.transform_down_with_subqueries(|node| {
-                node.map_expressions(|expr| expr.transform_up(runnable))
-            });
             return Some(Slotted {
-                plan: plan.ok()?.data,
+                plan: runnable_plan(plan).ok()?,
                 labels: one.labels,
                 origins: one.origins,
                 constants: KeptConstants {
@@ -155,6 +154,7 @@ impl Job {
                     slots,
                     values: one.values,
                 },
+                statement_values: one.statement_values,
             });
         }
         None
@@ -199,7 +199,9 @@ impl Job {
                 Ok(placed)
             })
         });
-        let plan = plan.ok()?.data;
+        let places = placing.values.len();
+        let placed = StatementValues::placed(plan.ok()?.data, places, state.config_options());
+        let (plan, statement_values) = placed.ok()?;
         // One that is nowhere had its part in what the plan is.
         let is_gone = |slot: &usize| placing.values.iter().all(|(of, _)| of != slot);
         let gone: Vec<usize> = (0..slots.len()).filter(is_gone).collect();
@@ -210,13 +212,14 @@ impl Job {
             labels: planned.labels,
             origins: planned.origins,
             values: placing.values,
+            statement_values,
             refused: placing.refused,
         })
     }
 }
 
 /// The columns that the expressions of a node see.
-fn below(node: &LogicalPlan) -> DFSchema {
+pub(super) fn below(node: &LogicalPlan) -> DFSchema {
     match node {
         LogicalPlan::TableScan(scan) => {
             let all = scan.source.schema();
@@ -412,7 +415,7 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
 }
 
 /// A whole number of a narrower type that is widened to be compared, and that type.
-fn narrower(side: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
+pub(super) fn narrower(side: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     let Expr::Cast(cast) = side else { return None };
     let of_type = cast.expr.get_type(schema).ok()?;
     let is_wider = match cast.field.data_type() {
@@ -473,13 +476,17 @@ struct WithPlaces {
     labels: Vec<String>,
     origins: Origins,
     values: Vec<(usize, DataType)>,
+    statement_values: StatementValues,
     refused: BTreeSet<usize>,
 }
 
 impl WithPlaces {
     /// Whether another one is the same plan.
     fn is(&self, other: &WithPlaces) -> bool {
-        self.values == other.values && self.columns == other.columns && self.plan == other.plan
+        self.values == other.values
+            && self.statement_values == other.statement_values
+            && self.columns == other.columns
+            && self.plan == other.plan
     }
 }
 
