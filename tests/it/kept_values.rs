@@ -1,9 +1,9 @@
 //! Plans that are kept, and values that each statement has of its own: its clock, its connection,
-//! its database.
+//! its database, the labels of its text.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mayfly_session::Session;
+use mayfly_session::{Outcome, Session};
 
 use crate::engine::{check_nothing_left, open, rows};
 
@@ -11,6 +11,18 @@ use crate::engine::{check_nothing_left, open, rows};
 async fn reused(session: &mut Session) -> u64 {
     let status = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
     rows(session, status).await[0][1].parse().unwrap()
+}
+
+/// The labels of the columns of a query, whose rows are read.
+async fn labels(session: &mut Session, sql: &str) -> Vec<String> {
+    let outcome = session.execute(sql).await;
+    let outcome = outcome.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let Outcome::Rows { columns, .. } = &outcome else {
+        panic!("{sql} returns no rows");
+    };
+    let labels = columns.iter().map(|column| column.name.clone()).collect();
+    crate::engine::read(outcome).await.unwrap();
+    labels
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,6 +161,69 @@ async fn a_kept_plan_has_the_session_of_its_statement() {
     rows(&mut sessions[0], "DROP TABLE test.t").await;
     drop(sessions);
     check_nothing_left(&engine, "the session of a statement").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_plan_has_the_labels_of_its_statement() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(64 << 20, directory.path());
+    let mut session = engine.connect();
+    rows(
+        &mut session,
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT, s VARCHAR(20), KEY (k))",
+    )
+    .await;
+    rows(
+        &mut session,
+        "INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'it''s')",
+    )
+    .await;
+    let queries = [
+        ("EXISTS(SELECT 1 FROM t WHERE k = #)", ""),
+        (
+            "(SELECT MAX(id) FROM t  WHERE k > -#)",
+            " FROM t WHERE id = 1",
+        ),
+        ("exists (select * from t where s = ~ and k <> #)", ""),
+        ("(SELECT s FROM t WHERE id = #) = 'b'", " LIMIT 1"),
+        (
+            "(SELECT COUNT(*) FROM t WHERE k IN (#, 10, #))",
+            " FROM t WHERE k < 25 ORDER BY id",
+        ),
+    ];
+    let before = reused(&mut session).await;
+    let texts = ["'a'", "\"b\"", "'it''s'", "'c'", "\"it's\""];
+    for (item, rest) in queries {
+        for (number, text) in ["3", "10", "20", "200", "1"].into_iter().zip(texts) {
+            let item = item.replace('#', number).replace('~', text);
+            let sql = format!("SELECT {item}, id{rest}");
+            let sql = match rest.contains("FROM") {
+                true => sql,
+                false => sql.replace(", id", ", 5"),
+            };
+            let found = labels(&mut session, &sql).await;
+            assert_eq!(found[0], item, "{sql}");
+            let again = rows(&mut session, &sql).await;
+            let new = sql.replacen("SELECT", "SELECT /* new */", 1);
+            assert_eq!(again, rows(&mut session, &new).await, "{sql}");
+        }
+    }
+    let after = reused(&mut session).await;
+    assert!(after >= before + 8, "{before} {after}");
+    // A label that is too long is cut, whatever its constants.
+    for number in [7, 77_777, 777] {
+        let item = format!(
+            "EXISTS(SELECT '{}' FROM t WHERE k = {number})",
+            "x".repeat(220)
+        );
+        for _ in 0..2 {
+            let found = labels(&mut session, &format!("SELECT {item}")).await;
+            assert_eq!(found, [&item[..255]]);
+        }
+    }
+    rows(&mut session, "DROP TABLE t").await;
+    drop(session);
+    check_nothing_left(&engine, "labels").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

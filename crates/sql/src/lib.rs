@@ -71,6 +71,7 @@ mod scanner;
 pub mod select_list;
 pub mod selects;
 mod shallow;
+pub mod slot_labels;
 pub mod slots;
 pub mod source;
 pub mod source_columns;

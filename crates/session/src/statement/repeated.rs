@@ -31,6 +31,8 @@ use mayfly_sql::functions::SessionValues;
 use mayfly_sql::planning::{analyzed, with_rules};
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
+use mayfly_sql::slot_labels::SlotLabel;
+use mayfly_sql::template::{Template, bare};
 use mayfly_table::Table;
 
 use super::Job;
@@ -197,6 +199,8 @@ struct KeptPlan {
     constants: KeptConstants,
     statement_values: StatementValues,
     columns: Vec<ColumnInfo>,
+    /// The labels that hold constants of the run.
+    slot_labels: Vec<SlotLabel>,
     meanings: Meanings,
     /// Where its functions warn.
     values: SessionValues,
@@ -302,7 +306,7 @@ pub(crate) fn run_repeated(
         status.plans_reused += 1;
     });
     connection.ended_at_once(&told, row_count, None);
-    Some(Outcome::known(kept.columns.clone(), ran.rows))
+    Some(Outcome::known(kept.columns_of(text), ran.rows))
 }
 
 /// A plan, the values of its slots and its tables.
@@ -347,6 +351,27 @@ impl Connection {
 }
 
 impl KeptPlan {
+    /// The columns of the rows that a text asks for.
+    fn columns_of(&self, text: &str) -> Vec<ColumnInfo> {
+        let mut columns = self.columns.clone();
+        if self.slot_labels.is_empty() {
+            return columns;
+        }
+        let text = bare(text);
+        let places = Template::placed(text).map(|(_, places)| places);
+        let places = places.unwrap_or_default();
+        for column in &mut columns {
+            let label = self
+                .slot_labels
+                .iter()
+                .find(|label| label.is_of(&column.name));
+            if let Some(label) = label {
+                column.name = label.shown(text, &places);
+            }
+        }
+        columns
+    }
+
     /// Runs the plan; `None` if it cannot run here.
     fn run(&self, values: Vec<ScalarValue>, connection: &Connection) -> Option<ShortRun> {
         let context = connection.few_rows_context()?;
@@ -457,6 +482,7 @@ impl Job {
                 origins: planned.origins,
                 constants: KeptConstants::fixed(asked.constants),
                 statement_values,
+                slot_labels: Vec::new(),
             });
         }
         let Slotted {
@@ -465,6 +491,7 @@ impl Job {
             origins,
             constants,
             statement_values,
+            slot_labels,
         } = slotted?;
         let plan = self.few_rows_operators(plan).await?;
         let plan = ShortPlan::of(&plan).ok()??;
@@ -477,6 +504,7 @@ impl Job {
             plan,
             constants,
             statement_values,
+            slot_labels,
             meanings,
             values: connection.values.clone(),
             digest: DigestCell::new(),

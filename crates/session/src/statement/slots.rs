@@ -37,6 +37,7 @@ use mayfly_sql::literal::Literal;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::parse;
 use mayfly_sql::planning::{analyzed, with_rules};
+use mayfly_sql::slot_labels::SlotLabel;
 use mayfly_sql::slots::{Kind, Slot, StandIns};
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::Statement;
@@ -109,6 +110,8 @@ pub(super) struct Slotted {
     pub(super) origins: Origins,
     pub(super) constants: KeptConstants,
     pub(super) statement_values: StatementValues,
+    /// The labels that hold slots.
+    pub(super) slot_labels: Vec<SlotLabel>,
 }
 
 impl Job {
@@ -155,6 +158,7 @@ impl Job {
                     values: one.values,
                 },
                 statement_values: one.statement_values,
+                slot_labels: one.slot_labels,
             });
         }
         None
@@ -168,7 +172,8 @@ impl Job {
         slots: &[Slot],
         stand_ins: &StandIns,
     ) -> Option<WithPlaces> {
-        let (query, source) = query_of(text)?;
+        let (mut query, source) = query_of(text)?;
+        let slot_labels = stand_ins.take_labels(&mut query, &source)?;
         let query = self.limited(query);
         let planned = self.planned_of(query, bindings, Arc::new(source));
         let planned = planned.await.ok()?;
@@ -213,6 +218,7 @@ impl Job {
             origins: planned.origins,
             values: placing.values,
             statement_values,
+            slot_labels,
             refused: placing.refused,
         })
     }
@@ -477,6 +483,7 @@ struct WithPlaces {
     origins: Origins,
     values: Vec<(usize, DataType)>,
     statement_values: StatementValues,
+    slot_labels: Vec<SlotLabel>,
     refused: BTreeSet<usize>,
 }
 
@@ -485,6 +492,7 @@ impl WithPlaces {
     fn is(&self, other: &WithPlaces) -> bool {
         self.values == other.values
             && self.statement_values == other.statement_values
+            && self.slot_labels == other.slot_labels
             && self.columns == other.columns
             && self.plan == other.plan
     }
