@@ -47,7 +47,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::errors;
 use crate::outcome::{crashed, panic_text};
-use threads::{IsLong, LONG_MAX, STUCK, Threads};
+use threads::{Answer, IsLong, LONG_MAX, STUCK, Task, Threads};
 
 /// How long a plan is short: a hundred times what a join of a few tables takes.
 const SHORT: Duration = Duration::from_millis(50);
@@ -117,10 +117,29 @@ impl Planners {
         planning: &Arc<Planning>,
         make: impl FnOnce() -> Result<T, MySqlError> + Send + 'static,
     ) -> Result<T, MySqlError> {
+        self.plan_in_turn(planning, Threads::run, make).await
+    }
+
+    /// The same for a plan that others will run too, ahead of all plans that wait: each that comes
+    /// after it waits for no thread. There are few of those.
+    pub(crate) async fn plan_first<T: Send + 'static>(
+        self: &Arc<Planners>,
+        planning: &Arc<Planning>,
+        make: impl FnOnce() -> Result<T, MySqlError> + Send + 'static,
+    ) -> Result<T, MySqlError> {
+        self.plan_in_turn(planning, Threads::run_first, make).await
+    }
+
+    async fn plan_in_turn<T: Send + 'static>(
+        self: &Arc<Planners>,
+        planning: &Arc<Planning>,
+        run: fn(&Threads, Task),
+        make: impl FnOnce() -> Result<T, MySqlError> + Send + 'static,
+    ) -> Result<T, MySqlError> {
         let (planners, planning) = (Arc::clone(self), Arc::clone(planning));
         let (sender, mut planned) = oneshot::channel();
         let runtime = Handle::current();
-        self.threads.run(Box::new(move || {
+        let task = Box::new(move || -> Answer {
             let _entered = runtime.enter();
             let made = catch_unwind(AssertUnwindSafe(|| planners.plan_here(&planning, make)));
             // What the statement has must be let go before it is told.
@@ -129,7 +148,8 @@ impl Planners {
                 // Nobody waits for it where the statement has been stopped.
                 let _abandoned = sender.send(made);
             })
-        }));
+        });
+        run(&self.threads, task);
         let planned = loop {
             match tokio::time::timeout(STUCK, &mut planned).await {
                 Ok(planned) => break planned,

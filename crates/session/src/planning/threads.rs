@@ -29,8 +29,8 @@ const IDLE: Duration = Duration::from_secs(5);
 pub(super) const STUCK: Duration = Duration::from_millis(50);
 
 /// What a thread does; what it gives is called when the thread is free for the next task.
-type Task = Box<dyn FnOnce() -> Answer + Send>;
-type Answer = Box<dyn FnOnce()>;
+pub(super) type Task = Box<dyn FnOnce() -> Answer + Send>;
+pub(super) type Answer = Box<dyn FnOnce()>;
 
 /// Hands tasks to threads; the threads end with it.
 pub(super) struct Threads {
@@ -99,9 +99,18 @@ impl Threads {
 
     /// Runs a task on a thread that is idle, a new one, or the next one that becomes idle.
     pub(super) fn run(&self, task: Task) {
+        self.run_queued(|tasks| tasks.push_back(task));
+    }
+
+    /// The same, ahead of all tasks that wait.
+    pub(super) fn run_first(&self, task: Task) {
+        self.run_queued(|tasks| tasks.push_front(task));
+    }
+
+    fn run_queued(&self, queue: impl FnOnce(&mut VecDeque<Task>)) {
         let shared = &self.shared;
         let mut state = shared.state();
-        state.tasks.push_back(task);
+        queue(&mut state.tasks);
         if state.tasks.len() <= state.idle {
             drop(state);
             shared.changed.notify_one();
@@ -279,6 +288,31 @@ mod tests {
             thread::yield_now();
         }
         assert!(threads.is_long().is_some());
+    }
+
+    #[test]
+    fn the_first_task_waits_for_none_that_waits() {
+        let threads = Threads::start(1, 1 << 20).unwrap();
+        let (sender, begun) = mpsc::channel();
+        let gate = Arc::new(Barrier::new(2));
+        let blocker = Arc::clone(&gate);
+        threads.run(Box::new(move || {
+            blocker.wait();
+            nothing()
+        }));
+        for number in 0..3 {
+            let sender = sender.clone();
+            threads.run(Box::new(move || {
+                sender.send(number).unwrap();
+                nothing()
+            }));
+        }
+        threads.run_first(Box::new(move || {
+            sender.send(9).unwrap();
+            nothing()
+        }));
+        gate.wait();
+        assert_eq!(begun.iter().collect::<Vec<_>>(), [9, 0, 1, 2]);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
-use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -18,7 +17,6 @@ use mayfly_sql::planning::{optimized, physical};
 use super::Job;
 use super::query::in_one_partition;
 use crate::connection::Connection;
-use crate::errors;
 use crate::planning;
 
 /// What a plan gives that warns in the session of `values`; `None` where it warned in another one
@@ -50,42 +48,24 @@ pub(super) fn run_short(
 }
 
 impl Job {
-    /// The stock operators of a plan over few rows; `None` where they cannot be made.
-    pub(super) async fn few_rows_plan(&self, plan: LogicalPlan) -> Option<Arc<dyn ExecutionPlan>> {
-        let plan = self.few_rows_optimized(plan).await?;
-        self.few_rows_operators(plan).await
+    /// The stock operators of a plan over few rows; `None` where they cannot be made. On this
+    /// thread, which plans, as all that follow.
+    pub(super) fn few_rows_plan_here(&self, plan: LogicalPlan) -> Option<Arc<dyn ExecutionPlan>> {
+        self.few_rows_operators_here(&self.few_rows_optimized_here(plan)?)
     }
 
     /// A plan over few rows behind all rules but those for operators.
-    pub(super) async fn few_rows_optimized(&self, plan: LogicalPlan) -> Option<LogicalPlan> {
-        self.few_rows_made(plan, optimized).await
-    }
-
-    /// What one of the steps of planning makes of a plan over few rows.
-    pub(super) async fn few_rows_made(
-        &self,
-        plan: LogicalPlan,
-        step: fn(&SessionState, LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Option<LogicalPlan> {
-        let made = self.plan(move |job| {
-            let state = job.few_rows_state();
-            let made = state.map(|state| step(&state, plan)).transpose();
-            made.map_err(|error| errors::from_plan(&error))
-        });
-        made.await.ok().flatten()
+    pub(super) fn few_rows_optimized_here(&self, plan: LogicalPlan) -> Option<LogicalPlan> {
+        optimized(&self.few_rows_state()?, plan).ok()
     }
 
     /// The operators of such a plan.
-    pub(super) async fn few_rows_operators(
+    pub(super) fn few_rows_operators_here(
         &self,
-        plan: LogicalPlan,
+        plan: &LogicalPlan,
     ) -> Option<Arc<dyn ExecutionPlan>> {
-        let made = self.plan(move |job| {
-            let state = job.few_rows_state();
-            let made = state.map(|state| planning::wait(physical(&state, &plan)));
-            made.transpose().map_err(|error| errors::from_plan(&error))
-        });
-        made.await.ok().flatten()
+        let state = self.few_rows_state()?;
+        planning::wait(physical(&state, plan)).ok()
     }
 
     /// What plans over few rows are made with: stock operators on one thread.

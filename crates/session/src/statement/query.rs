@@ -201,6 +201,18 @@ impl Job {
         planned.await
     }
 
+    /// Makes a plan that others will run too, ahead of all plans that wait; `None` where it cannot
+    /// be made.
+    pub(super) async fn plan_for_others<T: Send + 'static>(
+        &self,
+        make: impl FnOnce(&Job) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let job = self.clone();
+        let planners = &self.connection.engine.shared().planners;
+        let planned = planners.plan_first(&self.running.planning, move || Ok(make(&job)));
+        planned.await.ok().flatten()
+    }
+
     /// The logical plan of a query.
     pub(crate) async fn planned(
         &self,
@@ -223,7 +235,8 @@ impl Job {
             .await
     }
 
-    fn planned_here(
+    /// The same, on this thread, which plans.
+    pub(super) fn planned_here(
         &self,
         query: ast::Query,
         bindings: &Bindings,

@@ -27,6 +27,7 @@ use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::slots::{runnable_plan, with_values};
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
+use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::planning::{analyzed, with_rules};
 use mayfly_sql::references::References;
@@ -58,7 +59,7 @@ const PLAN_BYTES: u64 = 32 << 10;
 /// The plans of all connections take at most this part of the budget; of one that is smaller than
 /// this they take nothing, which is for rows.
 const PLANS_PER_MEMORY: u64 = 16;
-const MEMORY_BYTES_MIN: u64 = 16 << 20;
+const MEMORY_BYTES_MIN: u64 = 4 << 20;
 /// Shapes and texts that are remembered to have come.
 const SEEN_MAX: usize = 256;
 /// What a plan may have to do.
@@ -114,6 +115,15 @@ impl Repeated {
         let has_come = has_come && asked.constants.is_empty();
         let comes_again = self.comes_again(of_text, has_come);
         comes_again.then_some(Worth::TheseConstants)
+    }
+
+    /// Takes back that a statement came: its plan is not made now.
+    fn postpone(&mut self, asked: &Asked<'_>) {
+        for hash in self.hashes(asked) {
+            if let Some(times) = self.seen.get_mut(&hash) {
+                *times = times.saturating_sub(1);
+            }
+        }
     }
 
     /// Takes note that the plans of a shape depend on its constants.
@@ -205,6 +215,7 @@ struct KeptPlan {
     /// Where its functions warn.
     values: SessionValues,
     digest: DigestCell,
+    made: Instant,
     /// The last runs that took long or could not end, without one between them that did.
     long_runs: AtomicU32,
     _place: Place,
@@ -410,12 +421,25 @@ impl Job {
         };
         let home = self.home(&tables);
         let there = &home.job.connection;
+        // Somebody else may have made it while this statement waited to be parsed or planned.
+        let is_new = || {
+            let plan = there.own_plan(&asked);
+            plan.is_some_and(|(kept, ..)| kept.made.elapsed() < self.running.elapsed())
+        };
+        if is_new() {
+            return;
+        }
         let Some(worth) = there.local().repeated.worth(&asked, has_come) else {
             return;
         };
         let Some(_making) = home.begin_making().await else {
+            // The next one may have better luck.
+            there.local().repeated.postpone(&asked);
             return;
         };
+        if is_new() {
+            return;
+        }
         let planned = Box::pin(
             home.job
                 .planned_without_rows(query, &references, &asked, worth),
@@ -461,46 +485,35 @@ impl Job {
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
         }
-        let mut slotted = None;
-        if worth == Worth::AnyConstants {
-            slotted = Box::pin(self.slotted(&bindings)).await;
-            if slotted.is_none() {
-                connection.local().repeated.depends(asked.shape);
-            }
-        }
-        if slotted.is_none() {
-            let query = self.limited(query.clone());
-            let planned = self.planned(query, &bindings).await.ok()?;
-            let plan = self.few_rows_made(planned.plan, analyzed).await?;
-            let state = self.few_rows_state()?;
-            let placed = StatementValues::placed(plan, 0, state.config_options());
-            let (plan, statement_values) = placed.ok()?;
-            let plan = self.few_rows_made(plan, with_rules).await?;
-            slotted = Some(Slotted {
-                plan: runnable_plan(plan).ok()?,
-                labels: planned.labels,
-                origins: planned.origins,
-                constants: KeptConstants::fixed(asked.constants),
-                statement_values,
-                slot_labels: Vec::new(),
-            });
-        }
+        let query = self.limited(query.clone());
+        let of_text = KeptConstants::fixed(asked.constants);
+        let made = self.plan_for_others(move |job| {
+            let slotted = (worth == Worth::AnyConstants).then(|| job.slotted_here(&bindings));
+            let slotted = match slotted.flatten() {
+                Some(slotted) => slotted,
+                None => job.of_these_constants(query, &bindings, of_text)?,
+            };
+            let plan = job.few_rows_operators_here(&slotted.plan)?;
+            let plan = ShortPlan::of(&plan).ok()??;
+            let columns = job.described(plan.schema(), &slotted.labels, &slotted.origins);
+            Some((plan, columns, slotted))
+        });
+        let (plan, columns, slotted) = made.await?;
         let Slotted {
-            plan,
-            labels,
-            origins,
             constants,
             statement_values,
             slot_labels,
-        } = slotted?;
-        let plan = self.few_rows_operators(plan).await?;
-        let plan = ShortPlan::of(&plan).ok()??;
+            ..
+        } = slotted;
+        if worth == Worth::AnyConstants && !constants.has_slots() {
+            connection.local().repeated.depends(asked.shape);
+        }
         if reads() != before {
             // Something of this statement's own was folded, which no other has.
             return None;
         }
         Some(KeptPlan {
-            columns: self.described(plan.schema(), &labels, &origins),
+            columns,
             plan,
             constants,
             statement_values,
@@ -508,8 +521,32 @@ impl Job {
             meanings,
             values: connection.values.clone(),
             digest: DigestCell::new(),
+            made: Instant::now(),
             long_runs: AtomicU32::new(0),
             _place: place,
+        })
+    }
+
+    /// The plan of a query for its own constants, on this thread, which plans.
+    fn of_these_constants(
+        &self,
+        query: Query,
+        bindings: &Bindings,
+        constants: KeptConstants,
+    ) -> Option<Slotted> {
+        let planned = self.planned_here(query, bindings, &self.source).ok()?;
+        let state = self.few_rows_state()?;
+        let plan = analyzed(&state, planned.plan).ok()?;
+        let placed = StatementValues::placed(plan, 0, state.config_options());
+        let (plan, statement_values) = placed.ok()?;
+        let plan = with_rules(&state, plan).ok()?;
+        Some(Slotted {
+            plan: runnable_plan(plan).ok()?,
+            labels: planned.labels,
+            origins: planned.origins,
+            constants,
+            statement_values,
+            slot_labels: Vec::new(),
         })
     }
 }

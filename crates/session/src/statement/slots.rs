@@ -117,7 +117,7 @@ pub(super) struct Slotted {
 impl Job {
     /// The plan of the statement's query, for other constants too; `None` where it depends on all
     /// of them.
-    pub(super) async fn slotted(&self, bindings: &Bindings) -> Option<Slotted> {
+    pub(super) fn slotted_here(&self, bindings: &Bindings) -> Option<Slotted> {
         let text = bare(&self.running.text);
         let (template, places) = Template::placed(text)?;
         let constants = &template.constants;
@@ -133,7 +133,7 @@ impl Job {
             let rising = StandIns::of(constants, is_slot, false)?;
             let falling = StandIns::of(constants, is_slot, true)?;
             let texts = [rising.text(text, &places), falling.text(text, &places)];
-            let one = Box::pin(self.with_places(&texts[0], bindings, &slots, &rising)).await?;
+            let one = self.with_places(&texts[0], bindings, &slots, &rising)?;
             if !one.refused.is_empty() {
                 // These become part of the plan.
                 let all = slots.into_iter().enumerate();
@@ -141,13 +141,14 @@ impl Job {
                 slots = left.map(|(_, slot)| slot).collect();
                 continue;
             }
-            let other = Box::pin(self.with_places(&texts[1], bindings, &slots, &falling)).await?;
+            let other = self.with_places(&texts[1], bindings, &slots, &falling)?;
             if !one.is(&other) {
                 return None;
             }
             let of_text = KeptConstants::fixed(constants).fixed.into_iter();
             let fixed = of_text.filter(|(place, _)| !is_slot(*place)).collect();
-            let plan = self.few_rows_made(one.plan, with_rules).await?;
+            let state = self.few_rows_state()?;
+            let plan = with_rules(&state, one.plan).ok()?;
             return Some(Slotted {
                 plan: runnable_plan(plan).ok()?,
                 labels: one.labels,
@@ -165,7 +166,7 @@ impl Job {
     }
 
     /// Gives a text its types, and puts places where its stand-ins are.
-    async fn with_places(
+    fn with_places(
         &self,
         text: &str,
         bindings: &Bindings,
@@ -175,8 +176,7 @@ impl Job {
         let (mut query, source) = query_of(text)?;
         let slot_labels = stand_ins.take_labels(&mut query, &source)?;
         let query = self.limited(query);
-        let planned = self.planned_of(query, bindings, Arc::new(source));
-        let planned = planned.await.ok()?;
+        let planned = self.planned_here(query, bindings, &source).ok()?;
         let schema = Arc::clone(planned.plan.schema());
         let columns = self.described(schema.as_arrow(), &planned.labels, &planned.origins);
         // What converts a constant may depend on the variables of the session.
@@ -195,7 +195,7 @@ impl Job {
             node.apply_expressions(|expr| placing.look(expr, &schema))
         });
         looked.ok()?;
-        let plan = self.few_rows_made(planned.plan, analyzed).await?;
+        let plan = analyzed(&state, planned.plan).ok()?;
         let plan = plan.transform_down_with_subqueries(|node| {
             let schema = below(&node);
             node.map_expressions(|expr| {

@@ -261,16 +261,21 @@ impl Job {
             let given = GivenRows::new(Arc::clone(parts.table.schema()));
             bound.provider = lowered::bind(Arc::new(given)).ok()?.provider;
         }
-        let planned = self.planned(query, &bindings).await.ok()?;
-        let plan = self.few_rows_plan(planned.plan).await?;
-        let columns = self.described(&plan.schema(), &planned.labels, &planned.origins);
-        let over = Remainder {
-            columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
-            values: connection.values.clone(),
-            plan: ShortPlan::of(&plan).ok()??,
-            wants_few: parts.wants_few,
-            variables,
-        };
+        let wants_few = parts.wants_few;
+        let made = self.plan_for_others(move |job| {
+            let planned = job.planned_here(query, &bindings, &job.source).ok()?;
+            let plan = job.few_rows_plan_here(planned.plan)?;
+            let columns = job.described(&plan.schema(), &planned.labels, &planned.origins);
+            let over = Remainder {
+                columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
+                values: job.connection.values.clone(),
+                plan: ShortPlan::of(&plan).ok()??,
+                wants_few,
+                variables,
+            };
+            Some((columns, over))
+        });
+        let (columns, over) = made.await?;
         let meant = self.meant(&parts.table, &parts.mention.table)?;
         Some(PointStatement {
             name: parts.mention.table,
