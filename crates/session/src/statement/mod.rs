@@ -14,6 +14,7 @@ mod bind;
 mod change;
 mod changing_batch;
 mod check;
+mod compared;
 mod counter;
 mod create;
 mod defaults;

@@ -25,7 +25,6 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
@@ -45,6 +44,7 @@ use mayfly_sql::template::{Template, bare};
 use mayfly_types::ColumnType;
 
 use super::Job;
+use super::compared::{below, narrower};
 use super::statement_values::StatementValues;
 use crate::outcome::ColumnInfo;
 
@@ -221,18 +221,6 @@ impl Job {
             slot_labels,
             refused: placing.refused,
         })
-    }
-}
-
-/// The columns that the expressions of a node see.
-pub(super) fn below(node: &LogicalPlan) -> DFSchema {
-    match node {
-        LogicalPlan::TableScan(scan) => {
-            let all = scan.source.schema();
-            let seen = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &all);
-            seen.unwrap_or_else(|_| DFSchema::empty())
-        }
-        node => merge_schema(&node.inputs()),
     }
 }
 
@@ -418,19 +406,6 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
         Expr::Alias(alias) => constant(&alias.expr),
         _ => None,
     }
-}
-
-/// A whole number of a narrower type that is widened to be compared, and that type.
-pub(super) fn narrower(side: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
-    let Expr::Cast(cast) = side else { return None };
-    let of_type = cast.expr.get_type(schema).ok()?;
-    let is_wider = match cast.field.data_type() {
-        DataType::Int64 => !matches!(of_type, DataType::Int64 | DataType::UInt64),
-        DataType::Decimal128(precision, scale) => *precision >= 20 && *scale == 0,
-        _ => false,
-    };
-    let is_narrower = of_type.is_integer() && is_wider;
-    is_narrower.then(|| ((*cast.expr).clone(), of_type))
 }
 
 /// Whether an expression has a value of its own for each row.

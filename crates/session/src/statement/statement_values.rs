@@ -17,7 +17,7 @@ use mayfly_exec::slots::placeholder;
 use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::statement_values::{StatementValue, replaced};
 
-use super::slots::{below, narrower};
+use super::compared::{below, narrower};
 use crate::connection::Connection;
 
 /// The values that a plan asks for.

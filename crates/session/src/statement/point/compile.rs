@@ -111,6 +111,10 @@ impl Job {
             (false, true) => OnDuplicate::Replace,
             (true, true) => return None,
         };
+        // Several may meet each other.
+        if on_duplicate != OnDuplicate::Fail && !has_one_row(plain) {
+            return None;
+        }
         let (table, columns, width) = self.inserted(plain, constants, row_count)?;
         let action = Action::Insert {
             columns,
@@ -361,6 +365,11 @@ pub(super) fn named_column(expr: &Expr, table: &Table, alias: &str) -> Option<us
         },
         _ => None,
     }
+}
+
+/// Whether an INSERT is one of one row of constants.
+pub(super) fn has_one_row(insert: &Insert) -> bool {
+    matches!(&insert.source, InsertSource::Values(rows) if rows.len() == 1)
 }
 
 /// The columns of a list of `*` or of names that are spelled as in the table.
