@@ -18,9 +18,10 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 
 use crate::run_values;
@@ -48,11 +49,24 @@ pub fn placeholder(place: usize, field: FieldRef) -> Expr {
     Expr::Placeholder(Placeholder::new_with_field(id, Some(field)))
 }
 
-/// What stands for it when the plan runs, in the place of a placeholder.
+/// A plan behind all rules, with what stands for values when it runs in the place of placeholders.
 ///
 /// # Errors
 /// If a placeholder is none of these.
-pub fn runnable(expr: Expr) -> Result<Transformed<Expr>> {
+pub fn runnable_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_down_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let made = expr.transform_up(runnable)?;
+            Ok(made.update_data(|expr| name.restore(expr)))
+        })
+    });
+    plan.data()
+}
+
+/// What stands for a value when the plan runs, in the place of a placeholder.
+fn runnable(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::Placeholder(of) = expr else {
         return Ok(Transformed::no(expr));
     };

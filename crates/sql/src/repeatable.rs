@@ -1,17 +1,19 @@
 //! Which queries return the same for the same rows, whenever they run.
 //!
-//! Owns two lists: the expressions and the functions that are known to. What is on neither, such as
-//! `NOW()`, a variable or a common table expression, is taken to be otherwise.
+//! Owns the lists of the expressions and the functions that are known to, but for values that
+//! every statement has of its own ([`crate::statement_values`]), such as `NOW()`. What is on no
+//! list, such as RAND(), a variable or a common table expression, is taken to be otherwise.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArguments, Query, Select, SelectModifiers, SetExpr,
-    TableFactor, Visitor,
+    Expr, Function, FunctionArguments, Query, Select, SelectModifiers, SetExpr, TableFactor,
+    Visitor,
 };
 
 use crate::call::name_of;
-use crate::references::{References, is_clock};
+use crate::references::References;
+use crate::statement_values::is_call;
 use crate::walk;
 
 /// Functions whose value depends on their arguments, and on nothing but the session's variables
@@ -92,7 +94,24 @@ const FUNCTIONS: &[&str] = &[
     "year",
 ];
 
-/// Whether a query returns the same for the same rows of its tables and the same variables.
+/// Further functions whose value depends on their arguments and the session's variables, in order.
+const OF_PLANS: &[&str] = &[
+    "adddate",
+    "convert_tz",
+    "date_add",
+    "date_sub",
+    "extract",
+    "from_unixtime",
+    "last_day",
+    "subdate",
+    "timestampadd",
+    "timestampdiff",
+    "to_days",
+    "unix_timestamp",
+];
+
+/// Whether a query returns the same for the same rows of its tables, the same variables and the
+/// same values of the statement.
 pub fn is_repeatable(query: &Query, references: &References) -> bool {
     let is_outside = !references.files.is_empty()
         || !references.user_variables.is_empty()
@@ -132,10 +151,11 @@ impl Visitor for Reader {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         go_on(match expr {
-            Expr::Identifier(ident) => !is_clock(ident),
-            // A time becomes a moment of today.
-            Expr::Cast { data_type, .. } => !matches!(data_type, DataType::Time(..)),
-            Expr::CompoundIdentifier(_)
+            Expr::Identifier(_)
+            | Expr::CompoundIdentifier(_)
+            | Expr::Cast { .. }
+            | Expr::Interval(_)
+            | Expr::Extract { .. }
             | Expr::Value(_)
             | Expr::Nested(_)
             | Expr::Tuple(_)
@@ -156,7 +176,9 @@ impl Visitor for Reader {
             | Expr::Subquery(_)
             | Expr::Substring { .. }
             | Expr::Trim { .. } => true,
-            Expr::Function(function) => is_function(function),
+            Expr::Function(function) => {
+                is_function(function) || is_on(OF_PLANS, function) || is_call(function)
+            }
             _ => false,
         })
     }
@@ -171,11 +193,16 @@ fn go_on(may_be: bool) -> ControlFlow<()> {
 
 /// Whether a call is that of a function whose value depends on its arguments only.
 pub fn is_function(function: &Function) -> bool {
+    is_on(FUNCTIONS, function)
+}
+
+/// Whether a call is that of a function of a list.
+fn is_on(list: &[&str], function: &Function) -> bool {
     let Some(name) = name_of(&function.name) else {
         return false;
     };
     let has_arguments = matches!(function.args, FunctionArguments::List(_));
-    has_arguments && function.over.is_none() && FUNCTIONS.binary_search(&name.as_str()).is_ok()
+    has_arguments && function.over.is_none() && list.binary_search(&name.as_str()).is_ok()
 }
 
 #[cfg(test)]
@@ -190,34 +217,38 @@ mod tests {
             Statement::Query(query) => is_repeatable(&query, &References::of_query(&query)),
             other => panic!("{other:?}"),
         };
-        assert!(FUNCTIONS.is_sorted());
+        assert!(FUNCTIONS.is_sorted() && OF_PLANS.is_sorted());
         for text in [
             "SELECT a, (SELECT b FROM u WHERE u.id = t.id) FROM t WHERE id IN (1, 2) ORDER BY a",
             "SELECT COUNT(*), UPPER(a) FROM t JOIN u USING (id) GROUP BY 2 HAVING COUNT(*) > 1",
             "SELECT 1 UNION SELECT a + 1 FROM (SELECT a FROM t LIMIT 3) AS d",
             "SELECT a FROM t LIMIT 1 FOR UPDATE",
             "SELECT a FROM t WHERE id = 1 LOCK IN SHARE MODE",
+            "SELECT NOW()",
+            "SELECT NOW(6), LOCALTIME, CURRENT_TIME(3), UNIX_TIMESTAMP(), UNIX_TIMESTAMP(a) FROM t",
+            "SELECT CURRENT_TIMESTAMP",
+            "SELECT a FROM t WHERE a = (SELECT LAST_INSERT_ID())",
+            "SELECT DATABASE(), SCHEMA(), USER(), CURRENT_USER, CONNECTION_ID()",
+            "SELECT UTC_TIMESTAMP",
+            "SELECT id FROM t WHERE d > utc_date",
+            "SELECT CAST('10:00' AS TIME)",
+            "SELECT a FROM t WHERE d > CURDATE() - INTERVAL 1 DAY",
+            "SELECT a FROM t WHERE DATE_ADD(d, INTERVAL 5 MINUTE) > NOW()",
         ] {
             assert!(is_it(text), "{text}");
         }
         for text in [
-            "SELECT NOW()",
-            "SELECT CURRENT_TIMESTAMP",
             "SELECT a FROM t WHERE b = RAND()",
             "SELECT @a",
+            "SELECT SYSDATE()",
+            "SELECT LAST_INSERT_ID(5)",
             "SELECT @@autocommit",
-            "SELECT a FROM t WHERE a = (SELECT LAST_INSERT_ID())",
             "SELECT a FROM 'file.csv'",
             "WITH d AS (SELECT 1) SELECT * FROM d",
             "SELECT a FROM t ORDER BY UUID()",
-            "SELECT DATABASE()",
-            "SELECT UTC_TIMESTAMP",
-            "SELECT id FROM t WHERE d > utc_date",
             "SELECT SQL_CALC_FOUND_ROWS a FROM t LIMIT 2",
-            "SELECT CAST('10:00' AS TIME)",
             "SELECT MD5(RPAD(a, 1000000, 'x')) FROM t",
             "SELECT a, ROW_NUMBER() OVER (ORDER BY a) FROM t",
-            "SELECT a FROM t WHERE d > CURDATE() - INTERVAL 1 DAY",
             "SELECT a FROM t LIMIT 1 FOR UPDATE OF t",
         ] {
             assert!(!is_it(text), "{text}");

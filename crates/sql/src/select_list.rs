@@ -23,7 +23,7 @@ pub(crate) fn is_wildcard(item: &SelectItem) -> bool {
 }
 
 /// The expression of an item, with a name or without; `None` for `*` and `t.*`.
-pub(crate) fn expression_of(item: &SelectItem) -> Option<&Expr> {
+pub fn expression_of(item: &SelectItem) -> Option<&Expr> {
     match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,

@@ -5,14 +5,19 @@
 //! the plan, nor trusts that it does not depend on them; `mayfly_session` plans twice and compares.
 //!
 //! A slot is a side of a comparison, of BETWEEN or of IN, in WHERE, HAVING or ON. Constants
-//! elsewhere make labels, types or another query: they are part of the shape.
+//! elsewhere make types or another query: they are part of the shape. So are those in the names of
+//! columns of queries inside; the labels of the result are put together for each run
+//! (`slot_labels`).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 
 use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, JoinConstraint, Query, Select, SelectItem, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, JoinConstraint, Query, Select, SelectItem, SetExpr, Visitor,
+};
+use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::comparison::is_comparison;
 use crate::from_list::constraint;
@@ -253,20 +258,30 @@ impl StandIns {
         for (place, literal) in places.iter().zip(&self.constants) {
             let Some(literal) = literal else { continue };
             replaced += &text[copied..place.start];
-            // The sign of the constant, if it has one, stays.
-            let sign = if text[place.clone()].starts_with('-') {
-                "-"
-            } else {
-                ""
-            };
-            replaced += &match literal.is_text {
-                true => format!("'{}'", literal.spelled),
-                false => format!("{sign}{}", literal.spelled),
-            };
+            replaced += &written(literal);
             copied = place.end;
         }
         replaced += &text[copied..];
         replaced
+    }
+
+    /// How what stands in the place of a constant is written, if anything does.
+    pub(crate) fn written(&self, constant: usize) -> Option<String> {
+        self.constants.get(constant)?.as_ref().map(written)
+    }
+
+    /// Whether an expression of such a text is one of them.
+    pub(crate) fn is_one(&self, expr: &Expr) -> bool {
+        let literal = Literal::of(expr).flatten();
+        let is_it = |of: &Literal<'_>, literal: &Literal<'_>| {
+            of.is_text == literal.is_text && of.spelled == literal.spelled
+        };
+        literal.is_some_and(|literal| {
+            self.constants
+                .iter()
+                .flatten()
+                .any(|of| is_it(of, &literal))
+        })
     }
 
     /// The slots of a query that was read from such a text.
@@ -279,6 +294,7 @@ impl StandIns {
         }
         let mut found = Conditions {
             by_text,
+            labelling: labelling(query),
             compared: Vec::new(),
             labelled: HashSet::new(),
         };
@@ -298,13 +314,36 @@ impl StandIns {
     }
 }
 
+/// Where the select list stands that labels the result, if it is that of one SELECT.
+pub(crate) fn labelling(query: &Query) -> Option<Location> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    Some(place_of(select))
+}
+
+pub(crate) fn place_of(select: &Select) -> Location {
+    select.select_token.0.span.start
+}
+
+/// A stand-in as it is written; the sign that a constant may have stands in its place too.
+fn written(literal: &Literal<'_>) -> String {
+    match (literal.is_text, literal.is_negative) {
+        (true, _) => format!("'{}'", literal.spelled),
+        (false, true) => format!("-{}", literal.spelled),
+        (false, false) => literal.spelled.to_string(),
+    }
+}
+
 /// Finds constants in conditions.
 struct Conditions<'a> {
     /// Constants by whether they are texts, and their text.
     by_text: HashMap<(bool, &'a str), usize>,
+    /// Where the select list stands that labels the result.
+    labelling: Option<Location>,
     /// Those that are compared, and whether they are negative.
     compared: Vec<(usize, bool)>,
-    /// Those that stand in an item without an alias, whose text is its label.
+    /// Those that stand in an item without an alias of a query inside, which is named by its text.
     labelled: HashSet<usize>,
 }
 
@@ -365,6 +404,9 @@ impl Visitor for Conditions<'_> {
             if let Some(JoinConstraint::On(condition)) = constraint(&join.join_operator) {
                 self.condition(condition);
             }
+        }
+        if self.labelling == Some(place_of(select)) {
+            return ControlFlow::Continue(());
         }
         for item in &select.projection {
             let SelectItem::UnnamedExpr(expr) = item else {
@@ -506,7 +548,11 @@ mod tests {
             ),
             (
                 "SELECT (SELECT b FROM u WHERE c = 1) FROM t WHERE a = 2",
-                "2",
+                "1 2",
+            ),
+            (
+                "SELECT * FROM (SELECT (SELECT b FROM u WHERE c = 1) FROM t) d WHERE 3 = 2",
+                "3 2",
             ),
             (
                 "SELECT (SELECT b FROM u WHERE c = 1) AS x FROM t WHERE a = 2",

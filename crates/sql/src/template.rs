@@ -76,7 +76,7 @@ impl<'a> Template<'a> {
             constants: Vec::with_capacity(8),
             places,
         };
-        let mut may_have_rows = matches!(bytes.first(), Some(b'i' | b'I'));
+        let mut may_have_rows = matches!(bytes.first(), Some(b'i' | b'I' | b'r' | b'R'));
         let mut rows = 1;
         while reader.at < bytes.len() {
             let start = reader.at;
@@ -133,7 +133,8 @@ fn is_passed_over(inside: &str) -> bool {
 
 /// Whether a statement is one on rows, by its first letters.
 fn begins_well(bytes: &[u8]) -> bool {
-    let rows = ["insert", "select", "update", "delete"];
+    // REPLACE has a letter more.
+    let rows = ["insert", "select", "update", "delete", "replac"];
     let first = bytes.get(..rows[0].len()).unwrap_or_default();
     rows.iter()
         .any(|word| first.eq_ignore_ascii_case(word.as_bytes()))
@@ -463,6 +464,7 @@ mod tests {
             "INSERT INTO t VALUES (1, 2) AS new",
             "INSERT INTO t (a, b) VALUES (1, 2)",
             "INSERT INTO t SELECT 1, 2",
+            "REPLACE INTO t VALUES (1, 2)",
         ] {
             assert!(shape(other).is_some(), "{other}");
             assert_ne!(shape(other), plain, "{other}");
@@ -475,7 +477,7 @@ mod tests {
             "INSERT INTO t VALUES (1, 2))",
             "INSERT INTO t VALUES (1, 'a\\n')",
             "INSERT INTO t VALUES (1, --2)",
-            "REPLACE INTO t VALUES (1, 2)",
+            "REPLICATE INTO t VALUES (1, 2)",
         ] {
             assert_eq!(shape(none), None, "{none}");
         }

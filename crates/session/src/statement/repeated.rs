@@ -22,15 +22,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use arrow::datatypes::DataType;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
-use mayfly_exec::slots::with_values;
+use mayfly_exec::slots::{runnable_plan, with_values};
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
 use mayfly_space::{Counters, Reservation};
+use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::SessionValues;
+use mayfly_sql::planning::{analyzed, with_rules};
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
+use mayfly_sql::slot_labels::SlotLabel;
+use mayfly_sql::template::{Template, bare};
 use mayfly_table::Table;
 
 use super::Job;
@@ -38,6 +41,7 @@ use super::apart::Apart;
 use super::few_rows::{run_short, unless_warned_elsewhere};
 use super::meanings::Meanings;
 use super::slots::{Constants, KeptConstants, Slotted};
+use super::statement_values::StatementValues;
 use crate::connection::Connection;
 use crate::digests::DigestCell;
 use crate::lowered;
@@ -83,14 +87,14 @@ pub(crate) struct Repeated {
 
 impl Repeated {
     /// Whether a shape or a text comes for the second time, or for the fourth, the eighth ...: what
-    /// is not worth a plan once may be later.
-    fn comes_again(&mut self, hash: u64) -> bool {
+    /// is not worth a plan once may be later. `has_come` says that somebody else counted it before.
+    fn comes_again(&mut self, hash: u64, has_come: bool) -> bool {
         if self.seen.len() >= SEEN_MAX {
             self.seen.clear();
             self.fixed.clear();
         }
         let times = self.seen.entry(hash).or_default();
-        *times = times.saturating_add(1);
+        *times = (*times).max(u32::from(has_come)).saturating_add(1);
         *times > 1 && times.is_power_of_two()
     }
 
@@ -101,12 +105,16 @@ impl Repeated {
     }
 
     /// How a plan for this statement may be made, if it is worth one now.
-    fn worth(&mut self, asked: &Asked<'_>) -> Option<Worth> {
+    fn worth(&mut self, asked: &Asked<'_>, has_come: bool) -> Option<Worth> {
         let [of_shape, of_text] = self.hashes(asked);
         if !asked.constants.is_empty() && !self.fixed.contains(&of_shape) {
-            return self.comes_again(of_shape).then_some(Worth::AnyConstants);
+            let comes_again = self.comes_again(of_shape, has_come);
+            return comes_again.then_some(Worth::AnyConstants);
         }
-        self.comes_again(of_text).then_some(Worth::TheseConstants)
+        // Others may have had other constants.
+        let has_come = has_come && asked.constants.is_empty();
+        let comes_again = self.comes_again(of_text, has_come);
+        comes_again.then_some(Worth::TheseConstants)
     }
 
     /// Takes back that a statement came: its plan is not made now.
@@ -199,7 +207,10 @@ impl<'a> Asked<'a> {
 struct KeptPlan {
     plan: ShortPlan,
     constants: KeptConstants,
+    statement_values: StatementValues,
     columns: Vec<ColumnInfo>,
+    /// The labels that hold constants of the run.
+    slot_labels: Vec<SlotLabel>,
     meanings: Meanings,
     /// Where its functions warn.
     values: SessionValues,
@@ -263,6 +274,10 @@ pub(crate) fn run_repeated(
     let started = Instant::now();
     let asked = Asked::of(text, apart)?;
     let (kept, values, tables) = connection.kept_plan(&asked)?;
+    if !kept.statement_values.is_empty() {
+        connection.begin_looking(false);
+    }
+    let values = kept.statement_values.add(values, connection)?;
     let before: Vec<Counters> = tables
         .iter()
         .map(|table| table.account().counters())
@@ -302,7 +317,7 @@ pub(crate) fn run_repeated(
         status.plans_reused += 1;
     });
     connection.ended_at_once(&told, row_count, None);
-    Some(Outcome::known(kept.columns.clone(), ran.rows))
+    Some(Outcome::known(kept.columns_of(text), ran.rows))
 }
 
 /// A plan, the values of its slots and its tables.
@@ -347,27 +362,47 @@ impl Connection {
 }
 
 impl KeptPlan {
+    /// The columns of the rows that a text asks for.
+    fn columns_of(&self, text: &str) -> Vec<ColumnInfo> {
+        let mut columns = self.columns.clone();
+        if self.slot_labels.is_empty() {
+            return columns;
+        }
+        let text = bare(text);
+        let places = Template::placed(text).map(|(_, places)| places);
+        let places = places.unwrap_or_default();
+        for column in &mut columns {
+            let label = self
+                .slot_labels
+                .iter()
+                .find(|label| label.is_of(&column.name));
+            if let Some(label) = label {
+                column.name = label.shown(text, &places);
+            }
+        }
+        columns
+    }
+
     /// Runs the plan; `None` if it cannot run here.
     fn run(&self, values: Vec<ScalarValue>, connection: &Connection) -> Option<ShortRun> {
         let context = connection.few_rows_context()?;
         let _entered = connection.engine.runtime().enter();
-        with_values(values, || {
+        let reads = || self.values.lock().reads;
+        let before = reads();
+        let ran = with_values(values, || {
             unless_warned_elsewhere(&self.values, connection, || {
                 run_short(&self.plan, None, SIZE_MAX, &context)
             })
-        })
+        });
+        // A time became a moment of today, by the clock of who made the plan.
+        ran.filter(|_| reads() == before)
     }
 }
 
-/// Whether a table has times, which become moments of today where they are compared with others.
-fn has_times(table: &Table) -> bool {
-    let mut fields = table.schema().fields().iter();
-    fields.any(|field| matches!(field.data_type(), DataType::Duration(_)))
-}
-
 impl Job {
-    /// Keeps the plan of a query that comes for the second time, if it is over few rows.
-    pub(super) async fn keep_repeated(&self, query: &Query) {
+    /// Keeps the plan of a query that comes for the second time, if it is over few rows; `has_come`
+    /// says that its shape was here before, where it was taken for a query of another kind.
+    pub(super) async fn keep_repeated(&self, query: &Query, has_come: bool) {
         let connection = &self.connection;
         // A limit of time is kept by tasks.
         if self.time_limit_ms() > 0 {
@@ -394,7 +429,7 @@ impl Job {
         if is_new() {
             return;
         }
-        let Some(worth) = there.local().repeated.worth(&asked) else {
+        let Some(worth) = there.local().repeated.worth(&asked, has_come) else {
             return;
         };
         let Some(_making) = home.begin_making().await else {
@@ -416,7 +451,10 @@ impl Job {
             return;
         };
         // What has too many rows now is not tried again soon.
-        let run = async { plan.run(plan.constants.values(asked.constants)?, there) };
+        let run = async {
+            let values = plan.constants.values(asked.constants)?;
+            plan.run(plan.statement_values.add(values, connection)?, there)
+        };
         if home.job.without_warning(run).await.is_some() {
             let plan = Arc::new(plan);
             there.local().repeated.keep(asked.shape, Arc::clone(&plan));
@@ -436,14 +474,13 @@ impl Job {
         worth: Worth,
     ) -> Option<KeptPlan> {
         let connection = &self.connection;
+        let reads = || connection.values.lock().reads;
+        let before = reads();
         let place = Place::find(connection)?;
         let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
         for name in &references.tables {
             let table = self.table(name).ok()?;
-            if has_times(&table) {
-                return None;
-            }
             let key = (self.database_of(name).ok()?, name.table.clone());
             let unbound = lowered::bind(Arc::new(UnboundTable::new(&table))).ok()?;
             bindings.tables.get_mut(&key)?.provider = unbound.provider;
@@ -452,42 +489,64 @@ impl Job {
         let of_text = KeptConstants::fixed(asked.constants);
         let made = self.plan_for_others(move |job| {
             let slotted = (worth == Worth::AnyConstants).then(|| job.slotted_here(&bindings));
-            let Slotted {
-                plan,
-                labels,
-                origins,
-                constants,
-            } = match slotted.flatten() {
+            let slotted = match slotted.flatten() {
                 Some(slotted) => slotted,
-                None => {
-                    let planned = job.planned_here(query, &bindings, &job.source).ok()?;
-                    Slotted {
-                        plan: job.few_rows_optimized_here(planned.plan)?,
-                        labels: planned.labels,
-                        origins: planned.origins,
-                        constants: of_text,
-                    }
-                }
+                None => job.of_these_constants(query, &bindings, of_text)?,
             };
-            let plan = job.few_rows_operators_here(&plan)?;
+            let plan = job.few_rows_operators_here(&slotted.plan)?;
             let plan = ShortPlan::of(&plan).ok()??;
-            let columns = job.described(plan.schema(), &labels, &origins);
-            Some((plan, columns, constants))
+            let columns = job.described(plan.schema(), &slotted.labels, &slotted.origins);
+            Some((plan, columns, slotted))
         });
-        let (plan, columns, constants) = made.await?;
+        let (plan, columns, slotted) = made.await?;
+        let Slotted {
+            constants,
+            statement_values,
+            slot_labels,
+            ..
+        } = slotted;
         if worth == Worth::AnyConstants && !constants.has_slots() {
             connection.local().repeated.depends(asked.shape);
+        }
+        if reads() != before {
+            // Something of this statement's own was folded, which no other has.
+            return None;
         }
         Some(KeptPlan {
             columns,
             plan,
             constants,
+            statement_values,
+            slot_labels,
             meanings,
             values: connection.values.clone(),
             digest: DigestCell::new(),
             made: Instant::now(),
             long_runs: AtomicU32::new(0),
             _place: place,
+        })
+    }
+
+    /// The plan of a query for its own constants, on this thread, which plans.
+    fn of_these_constants(
+        &self,
+        query: Query,
+        bindings: &Bindings,
+        constants: KeptConstants,
+    ) -> Option<Slotted> {
+        let planned = self.planned_here(query, bindings, &self.source).ok()?;
+        let state = self.few_rows_state()?;
+        let plan = analyzed(&state, planned.plan).ok()?;
+        let placed = StatementValues::placed(plan, 0, state.config_options());
+        let (plan, statement_values) = placed.ok()?;
+        let plan = with_rules(&state, plan).ok()?;
+        Some(Slotted {
+            plan: runnable_plan(plan).ok()?,
+            labels: planned.labels,
+            origins: planned.origins,
+            constants,
+            statement_values,
+            slot_labels: Vec::new(),
         })
     }
 }

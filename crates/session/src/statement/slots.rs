@@ -25,18 +25,18 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
-use mayfly_exec::slots::{placeholder, runnable};
+use mayfly_exec::slots::{placeholder, runnable_plan};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::parse;
 use mayfly_sql::planning::{analyzed, with_rules};
+use mayfly_sql::slot_labels::SlotLabel;
 use mayfly_sql::slots::{Kind, Slot, StandIns};
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::Statement;
@@ -44,6 +44,8 @@ use mayfly_sql::template::{Template, bare};
 use mayfly_types::ColumnType;
 
 use super::Job;
+use super::compared::{below, narrower};
+use super::statement_values::StatementValues;
 use crate::outcome::ColumnInfo;
 
 /// How often a query is planned anew with fewer slots.
@@ -107,6 +109,9 @@ pub(super) struct Slotted {
     pub(super) labels: Vec<String>,
     pub(super) origins: Origins,
     pub(super) constants: KeptConstants,
+    pub(super) statement_values: StatementValues,
+    /// The labels that hold slots.
+    pub(super) slot_labels: Vec<SlotLabel>,
 }
 
 impl Job {
@@ -144,11 +149,8 @@ impl Job {
             let fixed = of_text.filter(|(place, _)| !is_slot(*place)).collect();
             let state = self.few_rows_state()?;
             let plan = with_rules(&state, one.plan).ok()?;
-            let plan = plan.transform_down_with_subqueries(|node| {
-                node.map_expressions(|expr| expr.transform_up(runnable))
-            });
             return Some(Slotted {
-                plan: plan.ok()?.data,
+                plan: runnable_plan(plan).ok()?,
                 labels: one.labels,
                 origins: one.origins,
                 constants: KeptConstants {
@@ -156,6 +158,8 @@ impl Job {
                     slots,
                     values: one.values,
                 },
+                statement_values: one.statement_values,
+                slot_labels: one.slot_labels,
             });
         }
         None
@@ -169,7 +173,8 @@ impl Job {
         slots: &[Slot],
         stand_ins: &StandIns,
     ) -> Option<WithPlaces> {
-        let (query, source) = query_of(text)?;
+        let (mut query, source) = query_of(text)?;
+        let slot_labels = stand_ins.take_labels(&mut query, &source)?;
         let query = self.limited(query);
         let planned = self.planned_here(query, bindings, &source).ok()?;
         let schema = Arc::clone(planned.plan.schema());
@@ -199,7 +204,9 @@ impl Job {
                 Ok(placed)
             })
         });
-        let plan = plan.ok()?.data;
+        let places = placing.values.len();
+        let placed = StatementValues::placed(plan.ok()?.data, places, state.config_options());
+        let (plan, statement_values) = placed.ok()?;
         // One that is nowhere had its part in what the plan is.
         let is_gone = |slot: &usize| placing.values.iter().all(|(of, _)| of != slot);
         let gone: Vec<usize> = (0..slots.len()).filter(is_gone).collect();
@@ -210,20 +217,10 @@ impl Job {
             labels: planned.labels,
             origins: planned.origins,
             values: placing.values,
+            statement_values,
+            slot_labels,
             refused: placing.refused,
         })
-    }
-}
-
-/// The columns that the expressions of a node see.
-fn below(node: &LogicalPlan) -> DFSchema {
-    match node {
-        LogicalPlan::TableScan(scan) => {
-            let all = scan.source.schema();
-            let seen = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &all);
-            seen.unwrap_or_else(|_| DFSchema::empty())
-        }
-        node => merge_schema(&node.inputs()),
     }
 }
 
@@ -411,19 +408,6 @@ fn constant(expr: &Expr) -> Option<&ScalarValue> {
     }
 }
 
-/// A whole number of a narrower type that is widened to be compared, and that type.
-fn narrower(side: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
-    let Expr::Cast(cast) = side else { return None };
-    let of_type = cast.expr.get_type(schema).ok()?;
-    let is_wider = match cast.field.data_type() {
-        DataType::Int64 => !matches!(of_type, DataType::Int64 | DataType::UInt64),
-        DataType::Decimal128(precision, scale) => *precision >= 20 && *scale == 0,
-        _ => false,
-    };
-    let is_narrower = of_type.is_integer() && is_wider;
-    is_narrower.then(|| ((*cast.expr).clone(), of_type))
-}
-
 /// Whether an expression has a value of its own for each row.
 fn is_of_a_row(expr: &Expr) -> bool {
     matches!(
@@ -473,13 +457,19 @@ struct WithPlaces {
     labels: Vec<String>,
     origins: Origins,
     values: Vec<(usize, DataType)>,
+    statement_values: StatementValues,
+    slot_labels: Vec<SlotLabel>,
     refused: BTreeSet<usize>,
 }
 
 impl WithPlaces {
     /// Whether another one is the same plan.
     fn is(&self, other: &WithPlaces) -> bool {
-        self.values == other.values && self.columns == other.columns && self.plan == other.plan
+        self.values == other.values
+            && self.statement_values == other.statement_values
+            && self.slot_labels == other.slot_labels
+            && self.columns == other.columns
+            && self.plan == other.plan
     }
 }
 

@@ -32,6 +32,8 @@ use super::written::Written;
 use crate::errors;
 use crate::status::RowChanges;
 
+pub(crate) use conflicts::replaced_by_equals;
+
 /// Writes rows of a source to a table.
 pub(crate) struct Writer {
     values: Values,

@@ -461,7 +461,7 @@ pub(crate) fn to_moment(
         }
         DataType::Duration(_) => {
             let now = session.map_or(0, |session| {
-                let values = session.lock();
+                let values = session.of_statement();
                 values.now_micros + i64::from(values.time_zone_seconds) * calendar::MICROS
             });
             let today = now.div_euclid(DAY_MICROS) * DAY_MICROS;

@@ -48,11 +48,15 @@ pub(super) static FUNCTIONS: &[Definition] = &[
         set_last_insert_id,
     ),
     stable("row_count", &[], (0, 0), Returns::Integer, |call| {
-        let count = call.session.map_or(-1, |session| session.lock().row_count);
+        let count = call
+            .session
+            .map_or(-1, |session| session.of_statement().row_count);
         call.make_integers(|_| Ok(Some(count)))
     }),
     stable("found_rows", &[], (0, 0), Returns::Integer, |call| {
-        let count = call.session.map_or(0, |session| session.lock().found_rows);
+        let count = call
+            .session
+            .map_or(0, |session| session.of_statement().found_rows);
         call.make_integers(|_| Ok(i64::try_from(count).ok()))
     }),
     pure("charset", &[], (1, 1), Returns::Text, |call| {
@@ -107,7 +111,7 @@ pub(super) static FUNCTIONS: &[Definition] = &[
 fn text(call: &Call<'_>, of: fn(&Values) -> Option<String>) -> Result<ArrayRef> {
     let value = call
         .session
-        .map_or_else(|| of(&Values::default()), |s| of(&s.lock()));
+        .map_or_else(|| of(&Values::default()), |s| of(&s.of_statement()));
     call.make_texts(|_, out| {
         out.push_str(value.as_deref().unwrap_or_default());
         Ok(value.is_some())
@@ -115,7 +119,9 @@ fn text(call: &Call<'_>, of: fn(&Values) -> Option<String>) -> Result<ArrayRef> 
 }
 
 fn unsigned(call: &Call<'_>, of: fn(&Values) -> u64) -> Result<ArrayRef> {
-    let value = call.session.map_or(0, |session| of(&session.lock()));
+    let value = call
+        .session
+        .map_or(0, |session| of(&session.of_statement()));
     call.make_unsigned(|_| Ok(Some(value)))
 }
 

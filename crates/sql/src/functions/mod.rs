@@ -65,6 +65,7 @@ pub use json::is_json;
 pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
+pub(crate) use session_values::looked_at;
 pub use session_values::{SessionValues, Values, aside};
 pub use waiting::{Waiting, waits};
 pub(crate) use waiting::{has_waiting, is_waiting};

@@ -1,7 +1,7 @@
 //! What functions may know of the session that calls them.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -80,6 +80,8 @@ pub struct Values {
     pub warning_count: u64,
     /// How many warnings the session ever had: it never goes back.
     pub warned: u64,
+    /// How often a function read what another statement may find otherwise: it never goes back.
+    pub reads: u64,
 }
 
 impl Default for Values {
@@ -114,6 +116,7 @@ impl Default for Values {
             warnings: Vec::new(),
             warning_count: 0,
             warned: 0,
+            reads: 0,
         }
     }
 }
@@ -132,6 +135,18 @@ impl SessionValues {
     /// The values, to read or to change. The guard must be dropped before a plan runs.
     pub fn lock(&self) -> MutexGuard<'_, Values> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The values for a function that reads of them what another statement may find otherwise: a
+    /// plan that something was folded in with such a value is good for one statement only, and
+    /// who keeps plans counts these reads.
+    pub(crate) fn of_statement(&self) -> MutexGuard<'_, Values> {
+        let mut values = self.lock();
+        match READS_APART.get() {
+            Some(reads) => READS_APART.set(Some(reads + 1)),
+            None => values.reads += 1,
+        }
+        values
     }
 
     /// Whether these are the values of the same session.
@@ -207,6 +222,23 @@ impl Values {
 thread_local! {
     /// The warnings of what this thread tries.
     static ASIDE: RefCell<Option<Vec<Warning>>> = const { RefCell::new(None) };
+    /// The reads of what this thread only looks at.
+    static READS_APART: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Computes what may not be used, on this thread: what it reads of a statement's own values does
+/// not count, and is told beside the result.
+pub(crate) fn looked_at<T>(run: impl FnOnce() -> T) -> (T, bool) {
+    /// What held before, also after a panic.
+    struct Before(Option<u64>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            READS_APART.set(self.0);
+        }
+    }
+    let _before = Before(READS_APART.replace(Some(0)));
+    let result = run();
+    (result, READS_APART.get().is_some_and(|reads| reads > 0))
 }
 
 /// Runs what may have to be done again in another order, on this thread: its warnings are those of

@@ -27,7 +27,7 @@ use super::rule::case_of;
 use crate::bindings::FILES;
 use crate::functions::own::MARK;
 use crate::functions::warned::warned;
-use crate::functions::{SessionValues, arithmetic, aside, define};
+use crate::functions::{SessionValues, arithmetic, aside, define, looked_at};
 use crate::planning::check;
 
 /// The plan with its constants that warn left for their rows.
@@ -224,9 +224,15 @@ impl Branches<'_> {
                     .build(),
             )
         });
-        let (value, warnings) = aside(|| simplifier.simplify(expr.clone()));
+        let looked = || aside(|| simplifier.simplify(expr.clone()));
+        let ((value, warnings), reads_statement) = looked_at(looked);
         match value {
             Ok(Expr::Literal(value, _)) if !warnings.is_empty() => {
+                // The value stays in the plan, which is good for this statement only then.
+                let values = self.config.extensions.get::<SessionValues>();
+                if let Some(values) = values.filter(|_| reads_statement) {
+                    drop(values.of_statement());
+                }
                 let (_, field) = expr.to_field(&schema)?;
                 Ok(Some(warned(value, field, warnings).call(Vec::new())))
             }

@@ -2,23 +2,24 @@
 //!
 //! Nothing is changed before all is known to fit: what returns `None` has done nothing.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt64Array};
 use arrow::compute::kernels::boolean::or;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{cast, filter};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use mayfly_sql::literal::{Literal, column_of};
-use mayfly_table::{Change, Purpose, Search, Table, TableSnapshot, Turn};
+use mayfly_table::{Change, Conflicts, Purpose, Repeats, Search, Table, TableSnapshot, Turn};
 use mayfly_types::MySqlError;
 
 use super::Done;
-use super::known::{Cell, Chosen, NewValue, Target, Value};
+use super::known::{Cell, Chosen, NewValue, OnDuplicate, Target, Value};
 use super::search::{Found, plan_error, search, table_error};
 use crate::connection::Connection;
 use crate::statement::apart::Given;
 use crate::statement::batch::batch_of;
 use crate::statement::counter::Counter;
 use crate::statement::turns::{Busy, purpose_of_rows};
+use crate::statement::write::replaced_by_equals;
 
 /// Most rows that are changed here: more are worth a plan.
 pub(super) const CHANGED_MAX: usize = 64;
@@ -26,13 +27,19 @@ pub(super) const CHANGED_MAX: usize = 64;
 pub(super) fn insert(
     connection: &Connection,
     target: &Target,
-    columns: &[Cell],
-    width: usize,
+    (columns, width): (&[Cell], usize),
+    on_duplicate: OnDuplicate,
     given: &Given<'_>,
 ) -> Found<Done> {
     let table = &target.table;
     let rows = given.rows;
     if rows * width != given.constants.len() || says_number(target) {
+        return Ok(None);
+    }
+    let has_unique_key = || table.definition().keys.iter().any(|key| key.is_unique());
+    let may_meet = on_duplicate != OnDuplicate::Fail && has_unique_key();
+    // Several may meet each other.
+    if may_meet && rows > 1 {
         return Ok(None);
     }
     let Some(arrays) = inserted(table, columns, width, given) else {
@@ -41,7 +48,72 @@ pub(super) fn insert(
     let Some(_turn) = turn(target, purpose_of_rows(table)) else {
         return Ok(None);
     };
-    append(connection, target, arrays, rows)
+    if !may_meet {
+        return append(connection, target, arrays, rows);
+    }
+    let (_, row) = foretold(target, &arrays)?;
+    let change = table.begin_change();
+    let met = table.conflicts(&row, Repeats::Stop).map_err(table_error)?;
+    if met.found.is_empty() {
+        drop(change);
+        return append(connection, target, arrays, 1);
+    }
+    match on_duplicate {
+        OnDuplicate::Replace => replace(connection, target, change, &met, arrays),
+        // A warning tells which row is left out.
+        _ => Ok(None),
+    }
+}
+
+/// A row as it would be written, without taking a number for it.
+pub(super) fn foretold(
+    target: &Target,
+    arrays: &[ArrayRef],
+) -> Result<(Option<Counter>, RecordBatch), MySqlError> {
+    let table = &target.table;
+    let mut numbered = arrays.to_vec();
+    let mut counter = Counter::of(table, target.settings.numbering);
+    if let Some(counter) = &mut counter {
+        counter.expect(1);
+        let numbers = &mut numbered[counter.column];
+        *numbers = counter.foretold(table, numbers)?;
+    }
+    Ok((counter, batch_of(table.schema(), numbered, 1)?))
+}
+
+/// Writes a row in the place of those that it meets.
+fn replace(
+    connection: &Connection,
+    target: &Target,
+    mut change: Change,
+    met: &Conflicts,
+    mut arrays: Vec<ArrayRef>,
+) -> Found<Done> {
+    let table = &target.table;
+    let mut counter = Counter::of(table, target.settings.numbering);
+    if let Some(counter) = &mut counter {
+        counter.expect(1);
+        let numbers = &mut arrays[counter.column];
+        *numbers = counter.fill(table, numbers)?;
+    }
+    let row = batch_of(table.schema(), arrays, 1)?;
+    let numbers = met.found.iter().filter_map(|found| found.number);
+    let ids = change.snapshot().locate(numbers).map_err(table_error)?;
+    let equal = replaced_by_equals(&change, met, &row)?;
+    change.remove(&UInt64Array::from(ids));
+    let deleted = change.changed() - equal;
+    change.append(&row).map_err(table_error)?;
+    if !commit(connection, target, change)? {
+        return Ok(None);
+    }
+    if let Some(counter) = &mut counter {
+        counter.written(table);
+    }
+    Ok(Some(Done::Replaced {
+        deleted,
+        first_number: counter.as_ref().and_then(Counter::first),
+        insert_id: counter.as_ref().map_or(0, Counter::insert_id),
+    }))
 }
 
 /// Whether `insert_id` says the number of a row.

@@ -18,7 +18,9 @@ use mayfly_table::{Column, Table};
 use mayfly_types::ColumnType;
 
 use super::key_condition::choice;
-use super::known::{Action, Cell, Chosen, KnownDigests, Meant, NewValue, PointStatement};
+use super::known::{
+    Action, Cell, Chosen, KnownDigests, Meant, NewValue, OnDuplicate, PointStatement,
+};
 use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::apart::Given;
@@ -103,8 +105,22 @@ impl Job {
         row_count: &mut usize,
     ) -> Option<PointStatement> {
         let plain = insert.on_duplicate.is_empty().then_some(insert)?;
+        let on_duplicate = match (plain.ignore, plain.replace) {
+            (false, false) => OnDuplicate::Fail,
+            (true, false) => OnDuplicate::Ignore,
+            (false, true) => OnDuplicate::Replace,
+            (true, true) => return None,
+        };
+        // Several may meet each other.
+        if on_duplicate != OnDuplicate::Fail && !has_one_row(plain) {
+            return None;
+        }
         let (table, columns, width) = self.inserted(plain, constants, row_count)?;
-        let action = Action::Insert { columns, width };
+        let action = Action::Insert {
+            columns,
+            width,
+            on_duplicate,
+        };
         self.change_of(&table, insert.table.clone(), action)
     }
 
@@ -115,10 +131,7 @@ impl Job {
         constants: &mut Constants,
         row_count: &mut usize,
     ) -> Option<(Arc<Table>, Vec<Cell>, usize)> {
-        let is_plain = !insert.ignore
-            && !insert.replace
-            && insert.alias.is_none()
-            && insert.qualified.is_empty();
+        let is_plain = insert.alias.is_none() && insert.qualified.is_empty();
         let InsertSource::Values(rows) = &insert.source else {
             return None;
         };
@@ -352,6 +365,11 @@ pub(super) fn named_column(expr: &Expr, table: &Table, alias: &str) -> Option<us
         },
         _ => None,
     }
+}
+
+/// Whether an INSERT is one of one row of constants.
+pub(super) fn has_one_row(insert: &Insert) -> bool {
+    matches!(&insert.source, InsertSource::Values(rows) if rows.len() == 1)
 }
 
 /// The columns of a list of `*` or of names that are spelled as in the table.

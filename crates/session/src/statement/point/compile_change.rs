@@ -5,12 +5,10 @@
 
 use mayfly_sql::change::{Mention, mentions};
 use mayfly_sql::literal::Literal;
-use mayfly_sql::statement::{
-    Delete, Insert, InsertSource, RowChoice, SetColumn, Statement, Update,
-};
+use mayfly_sql::statement::{Delete, Insert, RowChoice, SetColumn, Statement, Update};
 use mayfly_table::Table;
 
-use super::compile::Constants;
+use super::compile::{Constants, has_one_row};
 use super::key_condition::{Parted, parted};
 use super::known::{Action, Assignments, Cell, Chosen, NewValue, PointStatement};
 use super::over_rows::OverRows;
@@ -97,6 +95,9 @@ impl Job {
     }
 
     fn upsert(&self, insert: &Insert, constants: &mut Constants) -> Option<PointStatement> {
+        if insert.ignore || insert.replace {
+            return None;
+        }
         let mut rows = 0;
         let (table, columns, _) = self.inserted(insert, constants, &mut rows)?;
         if !table.definition().keys.iter().any(|key| key.is_unique()) {
@@ -203,8 +204,4 @@ impl Job {
         }
         Some((assignments, values))
     }
-}
-
-fn has_one_row(insert: &Insert) -> bool {
-    matches!(&insert.source, InsertSource::Values(rows) if rows.len() == 1)
 }

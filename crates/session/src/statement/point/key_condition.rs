@@ -428,6 +428,18 @@ impl Branch {
 }
 
 impl Choice {
+    /// Whether the rows that it finds lie in the order of a column: the key has that column behind
+    /// others which have one value each.
+    pub(super) fn is_in_order_of(&self, table: &Table, column: usize) -> bool {
+        let [branch] = self.branches.as_slice() else {
+            return false;
+        };
+        let parts = &table.definition().keys[self.key].parts;
+        let place = parts.iter().position(|part| part.column == column);
+        let is_list = matches!(branch.among, Some((_, Among::In(_))));
+        !is_list && place.is_some_and(|place| place <= branch.parts.len())
+    }
+
     /// The searches for some constants; `None` where one of them is not a value of its column.
     pub(super) fn searches(
         &self,

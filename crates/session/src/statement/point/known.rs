@@ -169,6 +169,7 @@ pub(super) enum Action {
         columns: Vec<Cell>,
         /// Constants of each row.
         width: usize,
+        on_duplicate: OnDuplicate,
     },
     /// An INSERT of one row that changes the row that it meets instead.
     Upsert {
@@ -195,6 +196,16 @@ pub(super) enum Action {
         /// The constants that the plan was made for, by their place.
         fixed: Vec<(usize, Literal<'static>)>,
     },
+}
+
+/// What becomes of a row of an INSERT or REPLACE that meets another one in a unique key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDuplicate {
+    Fail,
+    /// It is left out.
+    Ignore,
+    /// It takes the place of those that it meets.
+    Replace,
 }
 
 /// Places of columns, with what they get.
@@ -316,6 +327,10 @@ impl PointStatement {
     /// Counts the statement.
     pub(super) fn count(&self, status: &mut Status) {
         match self.action {
+            Action::Insert {
+                on_duplicate: OnDuplicate::Replace,
+                ..
+            } => status.commands.add(Command::Replace),
             Action::Insert { .. } | Action::Upsert { .. } => status.inserts += 1,
             Action::Update { .. } => status.updates += 1,
             Action::Delete { is_multi: true, .. } => status.commands.add(Command::DeleteSeveral),

@@ -76,6 +76,12 @@ enum Done {
         first_number: Option<u64>,
         insert_id: u64,
     },
+    /// A row took the place of others, of which so many count as deleted.
+    Replaced {
+        deleted: u64,
+        first_number: Option<u64>,
+        insert_id: u64,
+    },
     Updated {
         matched: u64,
         changed: u64,
@@ -103,6 +109,7 @@ impl Done {
     fn rows(&self) -> u64 {
         match self {
             Done::Inserted { rows, .. } => *rows,
+            Done::Replaced { deleted, .. } => 1 + *deleted,
             Done::Updated { changed, .. } => *changed,
             Done::Deleted(rows) => *rows,
             // MySQL counts it twice.
@@ -116,6 +123,10 @@ impl Done {
         let mut changes = RowChanges::default();
         match self {
             Done::Inserted { rows, .. } => changes.written = *rows,
+            Done::Replaced { deleted, .. } => {
+                changes.written = 1;
+                changes.deleted = *deleted;
+            }
             Done::Updated { changed, .. } => changes.updated = *changed,
             Done::Deleted(rows) => changes.deleted = *rows,
             Done::Upserted { is_changed, .. } => changes.updated = u64::from(*is_changed),
@@ -146,6 +157,7 @@ impl Done {
                     _ => format!("Records: {rows}  Duplicates: 0  Warnings: 0"),
                 },
             ),
+            Done::Replaced { insert_id, .. } => (insert_id, String::new()),
             Done::Updated { matched, changed } => {
                 let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: 0");
                 (0, info)
@@ -312,7 +324,7 @@ impl Job {
             Kept::Now(statement) => statement,
             Kept::NotYet => return Ok(None),
             Kept::OtherKind => {
-                Box::pin(self.keep_repeated(query)).await;
+                Box::pin(self.keep_repeated(query, false)).await;
                 return Ok(None);
             }
         };
@@ -323,7 +335,7 @@ impl Job {
         let run = Box::pin(self.run_point(&statement, &given)).await?;
         if run.is_none() {
             // It finds too many rows, of which its plan may want a few.
-            Box::pin(self.keep_repeated(query)).await;
+            Box::pin(self.keep_repeated(query, true)).await;
         }
         Ok(run.map(|(ran, target)| self.ended(&statement, &target, ran)))
     }
@@ -468,6 +480,10 @@ impl Connection {
         }
         self.changed_rows(&target.table, done.changes());
         if let Done::Inserted {
+            first_number: Some(first),
+            ..
+        }
+        | Done::Replaced {
             first_number: Some(first),
             ..
         } = done

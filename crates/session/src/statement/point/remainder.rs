@@ -21,7 +21,7 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArg, FunctionArgExpr, GroupByExpr,
-    LimitClause, OrderByKind, Query, SelectItem, SetExpr,
+    LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
 };
 use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
 use mayfly_sql::call::plain_list;
@@ -29,9 +29,11 @@ use mayfly_sql::change::Mention;
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
+use mayfly_sql::select_list::expression_of;
+use mayfly_sql::walk;
 use mayfly_table::Table;
 
-use super::compile::{Constants, is_plain};
+use super::compile::{Constants, column_of, is_plain};
 use super::key_condition::{Choice, choice};
 use super::known::{Action, KnownDigests, PointStatement};
 use crate::connection::Connection;
@@ -42,6 +44,9 @@ use crate::statement::few_rows::{run_short, unless_warned_elsewhere};
 
 /// Aggregates whose value depends on their arguments only.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
+
+/// So few rows are wanted by who wants a few.
+const FIRST_ROWS_MAX: i128 = 256;
 
 /// What came of keeping the meaning of a query.
 pub(super) enum Kept {
@@ -59,6 +64,7 @@ pub(crate) struct Remainder {
     values: SessionValues,
     /// The columns of the table that it reads.
     columns: Vec<usize>,
+    wants_few: bool,
     /// The version of the variables that it was made with.
     variables: u64,
 }
@@ -67,6 +73,12 @@ impl Remainder {
     /// The columns of the table that the rows must have.
     pub(super) fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// Whether it wants a few of the rows, at an end of those that the key finds: where they are
+    /// many, a plan that walks along the key does not read the others.
+    pub(super) fn wants_few(&self) -> bool {
+        self.wants_few
     }
 
     /// Whether the plan would be made in the same way now.
@@ -98,6 +110,7 @@ struct Parts {
     table: Arc<Table>,
     mention: Mention,
     rows: Choice,
+    wants_few: bool,
     /// The constants outside of the condition.
     fixed: Vec<(usize, Literal<'static>)>,
 }
@@ -220,6 +233,12 @@ impl Job {
         let fixed = places.map(|place| Some((place, constants.0[place].clone()?)));
         let parts = Parts {
             fixed: fixed.collect::<Option<_>>()?,
+            wants_few: wants_few(query, select, |expr| {
+                let column = column_of(expr, &table, &mention.alias)?;
+                let of_type = &table.columns()[column].column_type;
+                let is_walked = of_type.is_integer() || of_type.is_temporal();
+                (is_walked && rows.is_in_order_of(&table, column)).then_some(column)
+            }),
             table,
             mention,
             rows,
@@ -242,6 +261,7 @@ impl Job {
             let given = GivenRows::new(Arc::clone(parts.table.schema()));
             bound.provider = lowered::bind(Arc::new(given)).ok()?.provider;
         }
+        let wants_few = parts.wants_few;
         let made = self.plan_for_others(move |job| {
             let planned = job.planned_here(query, &bindings, &job.source).ok()?;
             let plan = job.few_rows_plan_here(planned.plan)?;
@@ -250,6 +270,7 @@ impl Job {
                 columns: GivenRowsScan::find(&plan)?.columns().to_vec(),
                 values: job.connection.values.clone(),
                 plan: ShortPlan::of(&plan).ok()??,
+                wants_few,
                 variables,
             };
             Some((columns, over))
@@ -283,6 +304,62 @@ fn without_more(query: &Query) -> Option<Query> {
     }
     select.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
     Some(rest)
+}
+
+/// Whether a query wants the least and greatest values of columns, or the first rows, in the order
+/// in which a key finds the rows; `ordered` is the column that an expression is, if they lie in its
+/// order.
+fn wants_few(query: &Query, select: &Select, ordered: impl Fn(&Expr) -> Option<usize>) -> bool {
+    let has_groups = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+    if select.distinct.is_some() || has_groups {
+        return false;
+    }
+    let expressions = || select.projection.iter().filter_map(expression_of);
+    let is_whole = expressions().count() == select.projection.len();
+    if is_whole && expressions().all(|expr| extreme(expr).is_some_and(|of| ordered(of).is_some())) {
+        return true;
+    }
+    let has_calls = expressions()
+        .any(|expr| walk::finds(expr, &mut |part: &Expr| matches!(part, Expr::Function(_))));
+    let limits: [Option<&Expr>; 2] = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, offset, .. }) if limit.is_some() => {
+            [limit.as_ref(), offset.as_ref().map(|offset| &offset.value)]
+        }
+        Some(LimitClause::OffsetCommaLimit { offset, limit }) => [Some(limit), Some(offset)],
+        _ => return false,
+    };
+    let rows = limits
+        .into_iter()
+        .flatten()
+        .map(|limit| Literal::of(limit)??.integer());
+    let is_few = rows
+        .sum::<Option<i128>>()
+        .is_some_and(|rows| rows <= FIRST_ROWS_MAX);
+    let is_in_order = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
+        None => true,
+        Some(OrderByKind::Expressions(by)) => {
+            matches!(by.as_slice(), [by] if ordered(&by.expr).is_some())
+        }
+        Some(OrderByKind::All(_)) => false,
+    };
+    is_few && is_in_order && !has_calls
+}
+
+/// What MIN or MAX is asked of.
+fn extreme(expr: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let name = function.name.to_string().to_ascii_lowercase();
+    let list = plain_list(function)?;
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(of))]
+            if ["max", "min"].contains(&name.as_str()) =>
+        {
+            Some(of)
+        }
+        _ => None,
+    }
 }
 
 /// Adds the constants of an expression; `None` if its value may be another one for the same rows,

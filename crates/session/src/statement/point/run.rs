@@ -24,6 +24,10 @@ use crate::statement::batch::batch_of;
 const READ_MAX: usize = 1024;
 /// Most rows that are read off a key, some hundred microseconds.
 const COVERED_MAX: usize = 1 << 14;
+/// Most of both where a few of the rows are wanted: a plan that walks along the key takes as long as
+/// to read so many.
+const WANTED_READ_MAX: usize = 1 << 8;
+const WANTED_COVERED_MAX: usize = 1 << 10;
 /// About the most bytes that are read here.
 const READ_BYTES_MAX: u64 = 1 << 20;
 /// Most rows that are found here and fetched while they are sent; a scan with all threads is worth
@@ -43,7 +47,11 @@ impl PointStatement {
         }
         let constants = &given.constants;
         let done = match &self.action {
-            Action::Insert { columns, width } => insert(connection, target, columns, *width, given),
+            Action::Insert {
+                columns,
+                width,
+                on_duplicate,
+            } => insert(connection, target, (columns, *width), *on_duplicate, given),
             Action::Upsert {
                 columns,
                 assignments,
@@ -104,20 +112,25 @@ fn select(
     })
 }
 
-/// Some columns of the rows that a statement reads.
+/// The rows that a plan reads.
 fn read(
     target: &Target,
     rows: &Choice,
-    columns: &[usize],
+    over: &Remainder,
     constants: &[Option<Literal<'_>>],
 ) -> Found<RecordBatch> {
-    let table = &target.table;
+    let (table, columns) = (&target.table, over.columns());
     let Some(searches) = searches(target, rows, constants) else {
         return Ok(None);
     };
     let is_covered = table.covers(rows.key, columns);
-    let most = if is_covered { COVERED_MAX } else { READ_MAX };
-    if is_much(table, &searches, most)? {
+    let most = match (is_covered, over.wants_few()) {
+        (true, false) => COVERED_MAX,
+        (true, true) => WANTED_COVERED_MAX,
+        (false, false) => READ_MAX,
+        (false, true) => WANTED_READ_MAX,
+    };
+    if is_much(table, &searches, most, over.wants_few())? {
         return Ok(None);
     }
     if is_covered {
@@ -151,10 +164,15 @@ fn searches(
         .flatten()
 }
 
-/// Whether a range finds far more rows than may be read, so that nobody begins to read them: a plan
-/// that wants a few of them may be kept. To ask for each of several ranges would take as long as to
-/// read them.
-fn is_much(table: &Table, searches: &[Search], most: usize) -> Result<bool, MySqlError> {
+/// Whether a search finds far more rows than may be read, so that nobody begins to read them: a plan
+/// that wants a few of them may be kept. A range is asked, and one value where few rows are wanted.
+/// To ask for each of several searches would take as long as to read what they find.
+fn is_much(
+    table: &Table,
+    searches: &[Search],
+    most: usize,
+    wants_few: bool,
+) -> Result<bool, MySqlError> {
     let [search] = searches else {
         return Ok(false);
     };
@@ -162,7 +180,8 @@ fn is_much(table: &Table, searches: &[Search], most: usize) -> Result<bool, MySq
         (&search.low, &search.high),
         (Bound::Unbounded, Bound::Unbounded)
     );
-    Ok(is_range && table.estimate(search).map_err(table_error)? > 2 * most as u64)
+    let is_asked = is_range || wants_few;
+    Ok(is_asked && table.estimate(search).map_err(table_error)? > 2 * most as u64)
 }
 
 /// Whether so many rows of a table may be read at once.
@@ -196,7 +215,7 @@ fn compute(
     if !fixed.iter().all(is_same) || !over.is_of(connection) {
         return Ok(None);
     }
-    let found = read(target, rows, over.columns(), constants)?;
+    let found = read(target, rows, over, constants)?;
     Ok(found
         .and_then(|rows| over.run(rows, connection))
         .map(|(rows, tables)| Done::Selected(rows, tables)))

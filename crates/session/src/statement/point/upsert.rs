@@ -9,15 +9,14 @@ use arrow::array::ArrayRef;
 use mayfly_table::Repeats;
 
 use super::Done;
-use super::change::{append, assign_one, inserted, says_number, turn};
+use super::change::{append, assign_one, foretold, inserted, says_number, turn};
 use super::known::{Cell, NewValue, Target};
 use super::over_rows::OverRows;
 use super::search::{Found, table_error};
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::apart::Given;
-use crate::statement::batch::batch_of;
-use crate::statement::counter::{Counter, last_of};
+use crate::statement::counter::last_of;
 use crate::statement::turns::purpose_of_rows;
 
 pub(super) fn upsert(
@@ -38,15 +37,8 @@ pub(super) fn upsert(
     let Some(_turn) = turn(target, purpose_of_rows(table)) else {
         return Ok(None);
     };
-    let mut counter = Counter::of(table, target.settings.numbering);
-    let mut numbered = arrays.clone();
-    if let Some(counter) = &mut counter {
-        counter.expect(1);
-        let numbers = &mut numbered[counter.column];
-        *numbers = counter.foretold(table, numbers)?;
-    }
+    let (mut counter, row) = foretold(target, &arrays)?;
     let change = table.begin_change();
-    let row = batch_of(table.schema(), numbered, 1)?;
     let met = table.conflicts(&row, Repeats::Stop).map_err(table_error)?;
     let Some(first) = met.found.first() else {
         drop(change);

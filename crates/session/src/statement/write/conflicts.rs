@@ -5,7 +5,7 @@
 
 use arrow::array::{BooleanArray, RecordBatch, UInt64Array};
 use arrow::compute::filter_record_batch;
-use mayfly_table::{Conflicts, Repeats, Table, key_entry};
+use mayfly_table::{Change, Conflicts, Repeats, Table, key_entry};
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::{OnDuplicate, Writer, plan_error, table_error};
@@ -64,43 +64,15 @@ impl Writer {
             let mut change = self.rows().begin_change().stopped_by(stop);
             let numbers = conflicts.found.iter().filter_map(|found| found.number);
             let ids = change.snapshot().locate(numbers).map_err(table_error)?;
+            let equal = replaced_by_equals(&change, &conflicts, &part)?;
             change.remove(&UInt64Array::from(ids));
-            let deleted = change.changed() - self.replaced_by_equals(&conflicts, &part)?;
+            let deleted = change.changed() - equal;
             change.append(&part).map_err(table_error)?;
             change.commit().map_err(table_error)?;
             self.written.deleted += deleted;
             self.written.inserted += part.num_rows() as u64;
         }
         Ok(())
-    }
-
-    /// How many rows take the place of one that is the same: MySQL does not count those as deleted
-    /// that it found by the last unique key.
-    fn replaced_by_equals(
-        &self,
-        conflicts: &Conflicts,
-        part: &RecordBatch,
-    ) -> Result<u64, MySqlError> {
-        let keys = &self.table.definition().keys;
-        let Some(last) = keys.iter().rposition(|key| key.is_unique()) else {
-            return Ok(0);
-        };
-        let snapshot = self.rows().snapshot();
-        let mut equal = 0;
-        for found in &conflicts.found {
-            let mut of_row = conflicts
-                .found
-                .iter()
-                .filter(|other| other.row == found.row);
-            if found.key != last || of_row.nth(1).is_some() {
-                continue;
-            }
-            let ids = snapshot.locate(found.number).map_err(table_error)?;
-            let old = snapshot.rows(&ids, None).map_err(table_error)?;
-            let new = part.slice(found.row, 1);
-            equal += u64::from(old.columns() == new.columns());
-        }
-        Ok(equal)
     }
 
     /// Changes the rows that others meet.
@@ -183,6 +155,34 @@ impl Writer {
     fn conflicts(&self, rows: &RecordBatch, repeats: Repeats) -> Result<Conflicts, MySqlError> {
         self.rows().conflicts(rows, repeats).map_err(table_error)
     }
+}
+
+/// How many rows take the place of one that is the same: MySQL does not count those as deleted that
+/// it found by the last unique key.
+pub(crate) fn replaced_by_equals(
+    change: &Change,
+    conflicts: &Conflicts,
+    part: &RecordBatch,
+) -> Result<u64, MySqlError> {
+    let (keys, snapshot) = (&change.table().definition().keys, change.snapshot());
+    let Some(last) = keys.iter().rposition(|key| key.is_unique()) else {
+        return Ok(0);
+    };
+    let mut equal = 0;
+    for found in &conflicts.found {
+        let mut of_row = conflicts
+            .found
+            .iter()
+            .filter(|other| other.row == found.row);
+        if found.key != last || of_row.nth(1).is_some() {
+            continue;
+        }
+        let ids = snapshot.locate(found.number).map_err(table_error)?;
+        let old = snapshot.rows(&ids, None).map_err(table_error)?;
+        let new = part.slice(found.row, 1);
+        equal += u64::from(old.columns() == new.columns());
+    }
+    Ok(equal)
 }
 
 /// How many rows are looked at together: rows that are met are read, so not more than some bytes of

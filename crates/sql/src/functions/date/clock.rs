@@ -109,7 +109,7 @@ fn now(call: &Call<'_>, local: bool) -> i64 {
     let Some(session) = call.session else {
         return 0;
     };
-    let values = session.lock();
+    let values = session.of_statement();
     values.now_micros
         + if local {
             i64::from(values.time_zone_seconds) * MICROS
