@@ -9,6 +9,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use crate::functions::LongTexts;
+use crate::view::BoundView;
 use crate::visible::Visible;
 
 /// The database name under which the planner finds files.
@@ -29,6 +30,8 @@ pub struct BoundTable {
     pub unique: Vec<Vec<String>>,
     /// The columns, in lower case, that `*` and NATURAL JOIN leave out.
     pub invisible: Vec<String>,
+    /// The view that it is; its provider knows nothing then.
+    pub view: Option<Arc<BoundView>>,
 }
 
 impl BoundTable {
@@ -39,6 +42,9 @@ impl BoundTable {
 
     /// Makes it a table that has none of the invisible columns.
     pub(crate) fn leave_out_invisible(&mut self) -> Result<()> {
+        if self.invisible.is_empty() {
+            return Ok(());
+        }
         let places = (0..self.columns.len()).filter(|place| self.shows(&self.columns[*place]));
         let places: Vec<usize> = places.collect();
         let columns = places.iter().map(|place| self.columns[*place].clone());

@@ -15,6 +15,7 @@
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
+//!   view, through                    queries in the places of tables, changes of their rows
 //!   handed_on                        columns that plans hand on as they are
 //!   file_name                        files as tables, with options behind their names
 //!   inner_name                       what the planner calls tables that go by one name
@@ -79,8 +80,10 @@ pub mod statement;
 pub mod stored;
 pub mod table_text;
 pub mod template;
+pub mod through;
 pub mod typing;
 pub mod untyped;
+pub mod view;
 mod visible;
 pub mod walk;
 

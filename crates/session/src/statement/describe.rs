@@ -89,6 +89,7 @@ pub(crate) async fn describe(
         running,
         source: Arc::new(source),
     };
+    let is_through = job.change_through_views(&mut statement)?;
     job.name_defaults(&mut statement)?;
     match statement {
         Statement::Query(query) => {
@@ -109,6 +110,8 @@ pub(crate) async fn describe(
             let batch = explanation.listing.batch(None)?;
             Ok(columns_of(batch.schema_ref(), None))
         }
+        // Kept by its text it would outlive the view.
+        other if is_through => Box::pin(job.check(other)).await.map(|()| Vec::new()),
         other => job.check_once(other).await.map(|()| Vec::new()),
     }
 }

@@ -46,6 +46,7 @@ mod show;
 mod slots;
 mod succession;
 mod turns;
+mod view;
 mod working_table;
 mod write;
 mod written;
@@ -121,12 +122,18 @@ pub(crate) async fn run(
     job.connection.begin_statement(keeps_warnings);
     let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
+    let is_through = job.change_through_views(&mut statement)?;
     job.name_defaults(&mut statement)?;
     job.running.enter(Stage::Executing);
     if explains {
         Box::pin(job.explain_for_log(&statement)).await;
     }
-    let outcome = match Box::pin(job.point(&statement)).await? {
+    // What is kept for a text knows the tables that stand in it, and no views.
+    let known = match is_through {
+        true => None,
+        false => Box::pin(job.point(&statement)).await?,
+    };
+    let outcome = match known {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
     };
@@ -262,6 +269,8 @@ impl Job {
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
             Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
             Statement::DropTable(drop) => self.drop_table(&drop).await,
+            Statement::CreateView(view) => Box::pin(self.create_view(*view)).await,
+            Statement::DropView(drop) => self.drop_views(&drop),
             Statement::DropAbsent(drop) => self.drop_absent(&drop),
             Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
             Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
@@ -464,6 +473,9 @@ impl Job {
                 mayfly_table::Error::UnknownDatabase { .. } => {
                     MySqlError::no_such_table(&database, &name.table)
                 }
+                _ if shared.dictionary.view(&database, &name.table).is_some() => {
+                    Job::not_base_table(&database, &name.table)
+                }
                 error => errors::from_table(&error),
             })
     }
@@ -483,6 +495,8 @@ fn defines(statement: &Statement) -> bool {
             | Statement::AlterTable(_)
             | Statement::RenameTable(_)
             | Statement::Truncate(_)
+            | Statement::CreateView(_)
+            | Statement::DropView(_)
             | Statement::DropAbsent(_)
             | Statement::CreateDatabase { .. }
             | Statement::DropDatabase { .. }

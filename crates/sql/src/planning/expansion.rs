@@ -10,10 +10,13 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, SetExpr, TableFactor, Visitor};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::watch::hold_bytes;
+use crate::bindings::Bindings;
+use crate::references::table_name;
+use crate::statement::TableName;
 use crate::walk;
 
 /// In one statement, subqueries and all parts of a UNION included. Planning so many takes seconds.
@@ -21,6 +24,8 @@ const TABLES_MAX: u64 = 10_000;
 /// Set operations and joins above one another: the longest chain of one text, over a FROM clause of
 /// as many tables as there may be.
 const DEPTH_MAX: u64 = 1100;
+/// What a view adds to the depth: the planner begins anew inside of it, which takes stack.
+const VIEW_DEPTH: u64 = 16;
 /// What one takes with its share of the operators above it.
 const TABLE_BYTES: u64 = 8 << 10;
 
@@ -28,8 +33,8 @@ const TABLE_BYTES: u64 = 8 << 10;
 ///
 /// # Errors
 /// 1116 for too many, 1436 for a plan that is too deep; those of the watch.
-pub fn hold_tables(query: &Query) -> Result<()> {
-    let Extent { tables, depth } = count(query);
+pub fn hold_tables(query: &Query, bindings: &Bindings) -> Result<()> {
+    let Extent { tables, depth } = count(query, bindings);
     if tables > TABLES_MAX {
         let error = MySqlError::new(ErrorCode::TooManyTables, &[&TABLES_MAX]);
         return Err(DataFusionError::External(Box::new(error)));
@@ -41,20 +46,35 @@ pub fn hold_tables(query: &Query) -> Result<()> {
     hold_bytes(tables * TABLE_BYTES)
 }
 
-fn count(query: &Query) -> Extent {
-    let mut expansion = Expansion::default();
+fn count(query: &Query, bindings: &Bindings) -> Extent {
+    let mut expansion = Expansion {
+        bindings,
+        scopes: Vec::new(),
+        names: HashMap::new(),
+        extent: Extent::default(),
+    };
     let _always_continues = walk::read(query, &mut expansion);
     expansion.extent
 }
 
 /// How wide and how deep the plan of a query is.
-#[derive(Clone, Copy, Default)]
-struct Extent {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extent {
     tables: u64,
     depth: u64,
 }
 
 impl Extent {
+    /// That of a view, where it is named.
+    pub(crate) fn of_view(query: &Query, bindings: &Bindings) -> Extent {
+        let Extent { tables, depth } = count(query, bindings);
+        Extent {
+            // One without tables is planned as often as it is named, too.
+            tables: tables.max(1),
+            depth: depth.saturating_add(VIEW_DEPTH),
+        }
+    }
+
     /// Adds a part that stands beside the others.
     fn add(&mut self, part: Extent) {
         self.tables = self.tables.saturating_add(part.tables);
@@ -70,8 +90,8 @@ struct Scope {
     expressions: HashMap<String, Extent>,
 }
 
-#[derive(Default)]
-struct Expansion {
+struct Expansion<'a> {
+    bindings: &'a Bindings,
     /// The queries around the place that is visited, the innermost last.
     scopes: Vec<Scope>,
     /// The names of common table expressions, by the address of their query.
@@ -80,12 +100,20 @@ struct Expansion {
     extent: Extent,
 }
 
-impl Expansion {
+impl Expansion<'_> {
     fn add(&mut self, part: Extent) {
         match self.scopes.last_mut() {
             Some(scope) => scope.extent.add(part),
             None => self.extent.add(part),
         }
+    }
+
+    /// The extent of a view, if the name is that of one.
+    fn view(&self, name: &ObjectName) -> Option<Extent> {
+        let TableName { database, table } = table_name(name)?;
+        let database = database.or_else(|| self.bindings.database.clone())?;
+        let bound = self.bindings.tables.get(&(database, table))?;
+        bound.view.as_ref().map(|view| view.extent)
     }
 
     fn expression(&self, name: &str) -> Option<Extent> {
@@ -118,7 +146,7 @@ fn address(query: &Query) -> usize {
     std::ptr::from_ref(query).addr()
 }
 
-impl Visitor for Expansion {
+impl Visitor for Expansion<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -146,11 +174,12 @@ impl Visitor for Expansion {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, .. } = factor {
-            let name = match name.0.as_slice() {
+            let single = match name.0.as_slice() {
                 [name] => name.as_ident().map(|name| name.value.to_lowercase()),
                 _ => None,
             };
-            let expression = name.and_then(|name| self.expression(&name));
+            let expression = single.and_then(|name| self.expression(&name));
+            let expression = expression.or_else(|| self.view(name));
             let table = Extent {
                 tables: 1,
                 depth: 0,
@@ -164,12 +193,13 @@ impl Visitor for Expansion {
 #[cfg(test)]
 mod tests {
     use super::{Extent, count};
+    use crate::bindings::Bindings;
     use crate::parse::parse;
     use crate::statement::Statement;
 
     fn extent(text: &str) -> Extent {
         match parse(text) {
-            Ok((Statement::Query(query), _)) => count(&query),
+            Ok((Statement::Query(query), _)) => count(&query, &Bindings::default()),
             _ => panic!("{text}"),
         }
     }
