@@ -60,12 +60,14 @@ pub struct Base {
     columns: Vec<(String, Expr)>,
     /// The condition of its rows.
     condition: Option<Expr>,
+    /// What rows must meet that are written through the view.
+    check: Option<Expr>,
 }
 
 impl Through {
     /// Looks at the query of a view with these columns. `||` puts texts together in it where
-    /// `bindings` say so.
-    pub fn of(query: &Query, columns: &[String], bindings: &Bindings) -> Through {
+    /// `bindings` say so; `is_checked` is whether rows that are written must be rows of the view.
+    pub fn of(query: &Query, columns: &[String], bindings: &Bindings, is_checked: bool) -> Through {
         let SetExpr::Select(select) = query.body.as_ref() else {
             return Through::Nothing;
         };
@@ -103,6 +105,7 @@ impl Through {
         Through::Table(Base {
             table: mention.table,
             columns,
+            check: condition.clone().filter(|_| is_checked),
             condition,
         })
     }
@@ -117,14 +120,17 @@ impl Base {
         for (_, expr) in &mut self.columns {
             inner.put(expr)?;
         }
-        let mut condition = self.condition.take();
-        if let Some(condition) = &mut condition {
-            inner.put(condition)?;
-        }
+        let put = |mut condition: Option<Expr>| {
+            let of_table = condition.as_mut().map_or(Ok(()), |expr| inner.put(expr));
+            of_table.map(|()| condition)
+        };
+        let condition = put(self.condition.take())?;
+        let check = put(self.check.take())?;
         Ok(Base {
             table: inner.table.clone(),
             columns: self.columns,
             condition: both(inner.condition.clone(), condition),
+            check: both(inner.check.clone(), check),
         })
     }
 
@@ -161,6 +167,11 @@ impl Base {
             Expr::Identifier(ident) => Some(&ident.value),
             _ => None,
         }
+    }
+
+    /// What rows must meet that are written through the view, over columns of the table.
+    pub fn check(&self) -> Option<&Expr> {
+        self.check.as_ref()
     }
 
     /// The columns of the table that columns of the view are.

@@ -28,7 +28,7 @@ use datafusion::datasource::empty::EmptyTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{Ident, Query, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Ident, Query, TableFactor, Visitor};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -39,6 +39,7 @@ use crate::references::{file_path, table_name};
 use crate::rewrite::common_columns::stars;
 use crate::rewrite::merged::is_merged;
 use crate::rewrite::relation::is_dual;
+use crate::scanner::{Lexeme, Scanner};
 use crate::source::{Source, offset};
 use crate::statement::CreateView;
 use crate::walk;
@@ -231,9 +232,9 @@ impl TableProvider for ViewTable {
     }
 }
 
-/// The text of a view's query as it is kept: as it was written, with the columns that each `*`
-/// shows, so that none is added later; and with the database of a table where the view stands in
-/// another one than the current.
+/// The text of a view's query as it is kept: as it was written but for its comments, with the
+/// columns that each `*` shows, so that none is added later; and with the database of a table where
+/// the view stands in another one than the current.
 ///
 /// # Errors
 /// Those for which the columns behind a `*` are not known.
@@ -283,7 +284,37 @@ pub fn kept_text(
         next = to;
     }
     kept.push_str(text.get(next..end).unwrap_or_default());
-    Ok(kept.trim().to_owned())
+    Ok(without_comments(&kept).trim().to_owned())
+}
+
+/// Whether `||` stands in the query of a view, which means one thing or another by `sql_mode`.
+pub fn has_pipes(query: &Query) -> bool {
+    struct Search;
+    impl Visitor for Search {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+            let is_it = |op: &BinaryOperator| *op == BinaryOperator::StringConcat;
+            match expr {
+                ast::Expr::BinaryOp { op, .. } if is_it(op) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    walk::read(query, &mut Search).is_break()
+}
+
+/// A text without its comments: a dump writes it into a comment of its own.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for (lexeme, range) in Scanner::new(text.as_bytes()) {
+        match lexeme {
+            Lexeme::Comment | Lexeme::Later if kept.ends_with(char::is_whitespace) => {}
+            Lexeme::Comment | Lexeme::Later => kept.push(' '),
+            _ => kept.push_str(text.get(range).unwrap_or_default()),
+        }
+    }
+    kept
 }
 
 /// A part of a text that becomes another one.

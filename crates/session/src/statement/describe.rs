@@ -88,8 +88,9 @@ pub(crate) async fn describe(
         connection,
         running,
         source: Arc::new(source),
+        view_check: None,
     };
-    let is_through = job.change_through_views(&mut statement)?;
+    let is_through = job.change_through_views(&mut statement)?.is_some();
     job.name_defaults(&mut statement)?;
     match statement {
         Statement::Query(query) => {

@@ -80,7 +80,7 @@ pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};
 pub(crate) use repeated::{Repeated, run_repeated};
 pub(crate) use route::{is_control, is_light};
-pub(crate) use rules::Lately;
+pub(crate) use rules::{Lately, ViewCheck};
 pub(crate) use turns::Busy;
 
 /// What a statement has at hand.
@@ -89,6 +89,8 @@ pub(crate) struct Job {
     pub(crate) connection: Arc<Connection>,
     pub(crate) running: Arc<Running>,
     pub(crate) source: Arc<Source>,
+    /// What rows must meet that are written through a view.
+    pub(crate) view_check: Option<Arc<ViewCheck>>,
 }
 
 /// Reads and runs the text of `running`.
@@ -100,6 +102,7 @@ pub(crate) async fn run(
         connection,
         running,
         source: Arc::default(),
+        view_check: None,
     };
     let explains = job.connection.explains.load(Ordering::Relaxed);
     if !explains && let Some(ended) = Box::pin(job.long_known()).await {
@@ -122,16 +125,19 @@ pub(crate) async fn run(
     job.connection.begin_statement(keeps_warnings);
     let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
-    let is_through = job.change_through_views(&mut statement)?;
+    let through = job.change_through_views(&mut statement)?;
     job.name_defaults(&mut statement)?;
     job.running.enter(Stage::Executing);
     if explains {
         Box::pin(job.explain_for_log(&statement)).await;
     }
     // What is kept for a text knows the tables that stand in it, and no views.
-    let known = match is_through {
-        true => None,
-        false => Box::pin(job.point(&statement)).await?,
+    let known = match through {
+        Some(through) => {
+            job.view_check = through.check;
+            None
+        }
+        None => Box::pin(job.point(&statement)).await?,
     };
     let outcome = match known {
         Some(outcome) => outcome,

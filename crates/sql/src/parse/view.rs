@@ -2,6 +2,7 @@
 //!
 //! Owns the frame of a view; its query is sqlparser's.
 
+use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_table::{ViewAlgorithm, ViewCheck, ViewSecurity};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -60,10 +61,10 @@ pub(super) fn create(cursor: &mut Cursor<'_>, old: OldView) -> Result<Statement>
         cursor.parser.expect_token(&Token::RParen)?;
     }
     cursor.expect("AS")?;
-    refuse_into(cursor)?;
     let start = cursor.parser.peek_token_ref().span.start;
     let query = cursor.query()?;
     let end = cursor.parser.get_current_token().span.end;
+    refuse_into(cursor, &query)?;
     Ok(Statement::CreateView(Box::new(CreateView {
         old,
         if_not_exists,
@@ -122,24 +123,15 @@ fn check(cursor: &mut Cursor<'_>) -> Result<Option<ViewCheck>> {
 }
 
 /// The rows of a view go to nobody else.
-fn refuse_into(cursor: &Cursor<'_>) -> Result<()> {
-    let mut depth = 0_usize;
-    for ahead in 0.. {
-        match cursor.peek_ahead(ahead) {
-            Token::EOF | Token::SemiColon => break,
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            Token::Word(word)
-                if depth == 0
-                    && word.quote_style.is_none()
-                    && word.value.eq_ignore_ascii_case("INTO") =>
-            {
-                return Err(MySqlError::new(ErrorCode::ViewSelectClause, &[&"INTO"]).into());
-            }
-            _ => {}
-        }
+fn refuse_into(cursor: &Cursor<'_>, query: &Query) -> Result<()> {
+    let has_into = match query.body.as_ref() {
+        SetExpr::Select(select) => select.into.is_some(),
+        _ => false,
+    };
+    match has_into || cursor.peek_word("INTO") {
+        true => Err(MySqlError::new(ErrorCode::ViewSelectClause, &[&"INTO"]).into()),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Reads DROP VIEW behind its words.

@@ -25,7 +25,7 @@ pub(super) fn views(job: &Job) -> Listing {
             some(CATALOG),
             some(&database),
             some(&view.name),
-            some(&view.query),
+            job.reads_as_written(&view).then(|| view.query.clone()),
             Some(check),
             some(is_updatable(job, &database, &view)),
             Some(format!("{user}@{host}")),

@@ -208,7 +208,7 @@ impl Job {
 
     pub(super) fn show_create_table(&self, name: &TableName) -> Result<Listing, MySqlError> {
         if let Some((_, view)) = self.view(name) {
-            return Ok(self.definition_of_view(&view));
+            return self.definition_of_view(&view);
         }
         let table = self.table(name)?;
         let database = self.database_of(name)?;

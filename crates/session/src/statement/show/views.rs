@@ -6,6 +6,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::super::Job;
 use super::definition::quoted;
+use crate::errors;
 use crate::listing::{Listing, some};
 
 impl Job {
@@ -14,7 +15,7 @@ impl Job {
         let database = self.database_of(name)?;
         let table = &name.table;
         if let Some(view) = self.connection.view(&database, table) {
-            return Ok(self.definition_of_view(&view));
+            return self.definition_of_view(&view);
         }
         let is_table = [true, false]
             .iter()
@@ -26,7 +27,14 @@ impl Job {
     }
 
     /// What SHOW CREATE VIEW and SHOW CREATE TABLE show of a view.
-    pub(super) fn definition_of_view(&self, view: &View) -> Listing {
+    ///
+    /// # Errors
+    /// 1235 where its text would make another view.
+    pub(super) fn definition_of_view(&self, view: &View) -> Result<Listing, MySqlError> {
+        if !self.reads_as_written(view) {
+            let what = "SHOW CREATE of a view with || where sql_mode gives it another meaning";
+            return Err(errors::not_supported(what));
+        }
         let mut listing = Listing::new(&[
             "View",
             "Create View",
@@ -39,7 +47,7 @@ impl Job {
             some(&view.character_set_client),
             some(&view.collation_connection),
         ]);
-        listing
+        Ok(listing)
     }
 }
 
@@ -60,13 +68,7 @@ fn definition(view: &View) -> String {
     }
     text.push_str(&format!(" AS {}", view.query));
     if let Some(check) = view.check {
-        // A comment up to the end of its line would hide what follows.
-        let last = view.query.lines().last().unwrap_or_default();
-        let space = match last.contains("--") || last.contains('#') {
-            true => '\n',
-            false => ' ',
-        };
-        text.push_str(&format!("{space}WITH {check} CHECK OPTION"));
+        text.push_str(&format!(" WITH {check} CHECK OPTION"));
     }
     text
 }

@@ -53,6 +53,17 @@ impl Job {
         MySqlError::new(ErrorCode::ViewNotObject, &[&database, &name, &BASE_TABLE])
     }
 
+    /// Whether the text of a view means here what it means in the view.
+    pub(crate) fn reads_as_written(&self, view: &View) -> bool {
+        let pipes_as_concat = self
+            .connection
+            .local()
+            .variables
+            .has_mode("PIPES_AS_CONCAT");
+        view.pipes_as_concat == pipes_as_concat
+            || read(&view.query).is_ok_and(|(query, _)| !view::has_pipes(&query))
+    }
+
     pub(crate) async fn create_view(&self, create: CreateView) -> Result<Outcome, MySqlError> {
         let database = self.database_of(&create.name)?;
         let name = &create.name.table;
@@ -155,7 +166,7 @@ impl Job {
             warning = Some(Warning::new(ErrorCode::ViewCannotMerge, &[]));
         }
         let cannot_change = || {
-            let through = Through::of(&query, &columns, &bindings);
+            let through = Through::of(&query, &columns, &bindings, false);
             !is_merged || matches!(through, Through::Nothing)
         };
         if create.check.is_some() && cannot_change() {

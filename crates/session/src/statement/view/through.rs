@@ -5,13 +5,13 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::TableWithJoins;
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::change::{self, Mention};
-use mayfly_sql::references::References;
+use mayfly_sql::declared;
 use mayfly_sql::statement::{Delete, Insert, LoadData, LoadTarget, RowChoice, Statement, Update};
 use mayfly_sql::through::{Base, Site, Through};
-use mayfly_table::{Table, View, ViewAlgorithm};
+use mayfly_table::{Table, View, ViewAlgorithm, ViewCheck as CheckOption};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::super::Job;
+use super::super::{Job, ViewCheck};
 use super::bound::DEPTH_MAX;
 use crate::errors;
 
@@ -25,7 +25,23 @@ struct Changed {
     columns: Vec<String>,
 }
 
+/// What a statement asks of rows that it writes through views.
+pub(crate) struct ThroughViews {
+    pub(crate) check: Option<Arc<ViewCheck>>,
+}
+
 impl Changed {
+    fn through(&self) -> ThroughViews {
+        let check = self.base.check().map(|condition| ViewCheck {
+            view: (self.database.clone(), self.view.name.clone()),
+            table: self.base.table.table.clone(),
+            condition: condition.clone(),
+        });
+        ThroughViews {
+            check: check.map(Arc::new),
+        }
+    }
+
     fn site<'a>(&'a self, called: &'a str, named: &'a str) -> Site<'a> {
         Site {
             base: &self.base,
@@ -37,8 +53,8 @@ impl Changed {
 }
 
 impl Job {
-    /// Makes a statement that changes rows of views one that changes rows of their tables. Whether
-    /// it is such: what is found out about it depends on more than the names in its text.
+    /// Makes a statement that changes rows of views one that changes rows of their tables; `None` for
+    /// any other one. What is found out about such a one depends on more than the names in its text.
     ///
     /// # Errors
     /// 1288, 1348, 1394, 1395, 1423 and 1471 for what cannot be changed, 1235 for what cannot be
@@ -46,20 +62,20 @@ impl Job {
     pub(crate) fn change_through_views(
         &self,
         statement: &mut Statement,
-    ) -> Result<bool, MySqlError> {
+    ) -> Result<Option<ThroughViews>, MySqlError> {
         match statement {
             Statement::Explain(explain) => self.change_through_views(&mut explain.statement),
             Statement::Insert(insert) => self.insert_through(insert),
             Statement::LoadData(load) => self.load_through(load),
             Statement::Update(update) => self.update_through(update),
             Statement::Delete(delete) => self.delete_through(delete),
-            _ => Ok(false),
+            _ => Ok(None),
         }
     }
 
-    fn insert_through(&self, insert: &mut Insert) -> Result<bool, MySqlError> {
+    fn insert_through(&self, insert: &mut Insert) -> Result<Option<ThroughViews>, MySqlError> {
         let Some((database, view)) = self.view(&insert.table) else {
-            return Ok(false);
+            return Ok(None);
         };
         let called = insert.table.table.clone();
         let changed = match self.through(&database, &view)? {
@@ -74,12 +90,12 @@ impl Job {
         site.insert(insert, &changed.view.columns)?;
         let columns = insert.columns.iter().map(String::as_str);
         self.check_defaults(&changed, columns, insert.ignore)?;
-        Ok(true)
+        Ok(Some(changed.through()))
     }
 
-    fn load_through(&self, load: &mut LoadData) -> Result<bool, MySqlError> {
+    fn load_through(&self, load: &mut LoadData) -> Result<Option<ThroughViews>, MySqlError> {
         let Some((database, view)) = self.view(&load.table) else {
-            return Ok(false);
+            return Ok(None);
         };
         let called = load.table.table.clone();
         let through = self.through(&database, &view)?;
@@ -94,20 +110,20 @@ impl Job {
         });
         let sets = load.assignments.iter().map(|set| set.column.as_str());
         self.check_defaults(&changed, targets.chain(sets), load.ignore || load.local)?;
-        Ok(true)
+        Ok(Some(changed.through()))
     }
 
-    fn update_through(&self, update: &mut Update) -> Result<bool, MySqlError> {
+    fn update_through(&self, update: &mut Update) -> Result<Option<ThroughViews>, MySqlError> {
         let Some((mention, changed)) = self.changed_alone(&mut update.choice, "UPDATE")? else {
             return self.read_views(&mut update.choice.from);
         };
         let site = changed.site(&mention.alias, &mention.alias);
         site.assign_all(&mut update.assignments)?;
         site.choose(&mut update.choice)?;
-        Ok(true)
+        Ok(Some(changed.through()))
     }
 
-    fn delete_through(&self, delete: &mut Delete) -> Result<bool, MySqlError> {
+    fn delete_through(&self, delete: &mut Delete) -> Result<Option<ThroughViews>, MySqlError> {
         let Some((mention, changed)) = self.changed_alone(&mut delete.choice, "DELETE")? else {
             return self.read_views(&mut delete.choice.from);
         };
@@ -119,7 +135,7 @@ impl Job {
                 target.database = None;
             }
         }
-        Ok(true)
+        Ok(Some(changed.through()))
     }
 
     /// The view that is all that a statement names before it chooses rows.
@@ -149,13 +165,14 @@ impl Job {
     }
 
     /// Among other tables a view is one that is only read: a derived table.
-    fn read_views(&self, from: &mut [TableWithJoins]) -> Result<bool, MySqlError> {
+    fn read_views(&self, from: &mut [TableWithJoins]) -> Result<Option<ThroughViews>, MySqlError> {
         let is_view = |mention: &Mention| self.view(&mention.table).is_some();
         let views: Vec<Mention> = change::mentions(from).into_iter().filter(is_view).collect();
         for mention in &views {
             change::derive(from, mention)?;
         }
-        Ok(!views.is_empty())
+        let through = ThroughViews { check: None };
+        Ok(Some(through).filter(|_| !views.is_empty()))
     }
 
     /// The view and its table, if it has one that can change.
@@ -177,10 +194,6 @@ impl Job {
                 return Err(MySqlError::new(code, &[&view.name, &command]));
             }
         };
-        if command != "DELETE" && self.is_checked(&database, &view, 0) {
-            let what = format!("{command} through a view WITH CHECK OPTION");
-            return Err(errors::not_supported(&what));
-        }
         let name = &base.table;
         let of = name.database.as_deref().unwrap_or(&database);
         if self.connection.exists(of, &name.table, true) {
@@ -197,6 +210,16 @@ impl Job {
             let code = ErrorCode::ViewInvalid;
             return Err(MySqlError::new(code, &[&database, &view.name]));
         }
+        let numbers = definition.auto_increment();
+        let numbers = numbers.map(|place| &definition.columns[place].name);
+        let mentions = base.check().map(declared::mentions).unwrap_or_default();
+        let mut named = mentions.iter().map(|(_, name)| name);
+        let needs_number =
+            numbers.is_some_and(|own| named.any(|name| name.eq_ignore_ascii_case(own)));
+        if needs_number && ["INSERT", "LOAD"].contains(&command) {
+            let what = "WITH CHECK OPTION of an AUTO_INCREMENT column";
+            return Err(errors::not_supported(what));
+        }
         let columns = table.columns().iter();
         let columns = columns.map(|column| column.name.to_lowercase()).collect();
         Ok(Changed {
@@ -210,10 +233,16 @@ impl Job {
 
     /// What changes of a view's rows are.
     pub(crate) fn through(&self, database: &str, view: &View) -> Result<Through, MySqlError> {
-        self.through_at(database, view, 0)
+        self.through_at(database, view, false, 0)
     }
 
-    fn through_at(&self, database: &str, view: &View, depth: usize) -> Result<Through, MySqlError> {
+    fn through_at(
+        &self,
+        database: &str,
+        view: &View,
+        is_cascaded: bool,
+        depth: usize,
+    ) -> Result<Through, MySqlError> {
         if view.algorithm == ViewAlgorithm::TempTable {
             return Ok(Through::Nothing);
         }
@@ -228,7 +257,10 @@ impl Job {
             pipes_as_concat: view.pipes_as_concat,
             ..Bindings::default()
         };
-        let mut base = match Through::of(&query, &view.columns, &bindings) {
+        let is_checked = is_cascaded || view.check.is_some();
+        let is_cascaded = is_cascaded || view.check == Some(CheckOption::Cascaded);
+        let through = Through::of(&query, &view.columns, &bindings, is_checked);
+        let mut base = match through {
             Through::Table(base) => base,
             other => return Ok(other),
         };
@@ -241,26 +273,12 @@ impl Job {
             return Ok(Through::Table(base));
         };
         let of = of.clone();
-        Ok(match self.through_at(&of, &inner, depth + 1)? {
-            Through::Table(inner) => Through::Table(base.over(&inner)?),
-            other => other,
-        })
-    }
-
-    /// Whether a view, or one below it, checks the rows that are written through it.
-    fn is_checked(&self, database: &str, view: &View, depth: usize) -> bool {
-        if view.check.is_some() || depth > DEPTH_MAX {
-            return true;
-        }
-        let Ok((query, _)) = super::read(&view.query) else {
-            return true;
-        };
-        let references = References::of_query(&query);
-        references.tables.iter().any(|name| {
-            let database = name.database.as_deref().unwrap_or(database);
-            let inner = self.connection.view(database, &name.table);
-            inner.is_some_and(|inner| self.is_checked(database, &inner, depth + 1))
-        })
+        Ok(
+            match self.through_at(&of, &inner, is_cascaded, depth + 1)? {
+                Through::Table(inner) => Through::Table(base.over(&inner)?),
+                other => other,
+            },
+        )
     }
 
     /// Columns of the table that a view does not show need a default where rows come through it.
