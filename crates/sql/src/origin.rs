@@ -16,7 +16,7 @@ use crate::inner_name;
 use crate::statement::TableName;
 use crate::stored::{self, Stored};
 use crate::typing::except::is_set_operation;
-use crate::view;
+use crate::view_mark;
 
 /// The column of a table, or of a derived one, that a column of a result shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
         }
         LogicalPlan::Join(join) if is_set_operation(join) => None,
         LogicalPlan::SubqueryAlias(named) => {
-            if let Some((database, view)) = view::named(named) {
+            if let Some((database, view)) = view_mark::named(named) {
                 return Some(Origin {
                     database: Some(database.to_owned()),
                     table: view.to_owned(),
@@ -111,7 +111,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
             }
             let alias = inner_name::shown(named.alias.table()).to_owned();
             let is_table = matches!(named.input.as_ref(), LogicalPlan::TableScan(_));
-            if is_table || view::named_by(&named.input).is_some() {
+            if is_table || view_mark::named_by(&named.input).is_some() {
                 let inner = origin(&named.input, place)?;
                 return Some(Origin { alias, ..inner });
             }

@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_exec::WorkRows;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::bindings::{Bindings, BoundTable, BoundView, FILES};
 use crate::functions::cast::keeping;
 use crate::functions::{is_aggregate_name, scalar_function, scalar_names};
 use crate::keyed::Keyed;
@@ -30,7 +30,6 @@ use crate::planning;
 use crate::rewrite;
 use crate::source::Source;
 use crate::typing::{except, union};
-use crate::view::BoundView;
 
 /// A plan and the labels of its columns.
 #[derive(Debug, Clone)]

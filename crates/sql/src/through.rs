@@ -41,7 +41,7 @@ type Result<T> = std::result::Result<T, MySqlError>;
 #[derive(Debug, Clone)]
 pub enum Through {
     /// Those of a table, or of another view.
-    Table(Base),
+    Table(Box<Base>),
     /// Those of several tables.
     Tables,
     /// Not possible: its rows are none of a table.
@@ -102,12 +102,12 @@ impl Through {
         if concatenates {
             return Through::Unsupported("a change through a view with || of texts");
         }
-        Through::Table(Base {
+        Through::Table(Box::new(Base {
             table: mention.table,
             columns,
             check: condition.clone().filter(|_| is_checked),
             condition,
-        })
+        }))
     }
 }
 
@@ -185,6 +185,7 @@ impl Base {
 }
 
 /// A view in a statement that changes its rows.
+#[derive(Clone, Copy)]
 pub struct Site<'a> {
     /// The table of the view.
     pub base: &'a Base,
@@ -194,6 +195,8 @@ pub struct Site<'a> {
     pub named: &'a str,
     /// The columns of the table, in lower case.
     pub table_columns: &'a [String],
+    /// Whether names alone may be those of other tables, too: of a query whose rows are inserted.
+    pub has_others: bool,
 }
 
 impl Site<'_> {
@@ -241,6 +244,12 @@ impl Site<'_> {
                     let mut found = found.clone();
                     self.qualify(&mut found);
                     *expr = nested(found);
+                }
+                None if is_alone && self.has_others => {
+                    if self.table_columns.contains(&name.value.to_lowercase()) {
+                        let what = "a name alone behind INSERT of a query through a view";
+                        error.get_or_insert_with(|| not_yet(what));
+                    }
                 }
                 None => {
                     let name: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
@@ -340,7 +349,12 @@ impl Site<'_> {
                 self.put(value, "field list")?;
             }
         }
-        self.assign_all(&mut insert.on_duplicate)?;
+        let has_others = matches!(insert.source, InsertSource::Query(_));
+        let behind = Site {
+            has_others,
+            ..*self
+        };
+        behind.assign_all(&mut insert.on_duplicate)?;
         insert.table.clone_from(&self.base.table);
         Ok(())
     }

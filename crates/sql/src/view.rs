@@ -7,7 +7,7 @@
 //! ```text
 //!   FROM v AS x      SubqueryAlias x
 //!                      SubqueryAlias v
-//!                        SubqueryAlias <mark>v     the view begins: `named` reads the mark
+//!                        SubqueryAlias <mark>v     the view begins: see `view_mark`
 //!                          Projection              its columns under their names
 //!                            ...                   the plan of its query
 //! ```
@@ -23,18 +23,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Column, TableReference};
+use datafusion::common::Column;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Ident, Query, TableFactor, Visitor};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use crate::bindings::{Bindings, BoundTable};
-use crate::functions::own::MARK;
-use crate::planning::Extent;
+use crate::bindings::{Bindings, BoundTable, BoundView};
+use crate::planning::extent_of_view;
 use crate::references::{file_path, table_name};
 use crate::rewrite::common_columns::stars;
 use crate::rewrite::merged::is_merged;
@@ -42,25 +41,8 @@ use crate::rewrite::relation::is_dual;
 use crate::scanner::{Lexeme, Scanner};
 use crate::source::{Source, offset};
 use crate::statement::CreateView;
+use crate::view_mark::mark;
 use crate::walk;
-
-/// A view that a statement names, with all that its query names.
-pub struct BoundView {
-    /// Its database and its name.
-    pub(crate) name: (String, String),
-    pub(crate) query: Query,
-    pub(crate) source: Source,
-    pub(crate) bindings: Bindings,
-    pub(crate) extent: Extent,
-    /// Whether it is a part of the query that names it.
-    pub(crate) is_merged: bool,
-}
-
-impl fmt::Debug for BoundView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BoundView").field(&self.name).finish()
-    }
-}
 
 /// What a view is made of.
 pub struct ViewParts {
@@ -86,8 +68,10 @@ impl BoundView {
             bindings,
             is_apart,
         } = parts;
+        let (tables, depth) = extent_of_view(&query, &bindings);
         BoundView {
-            extent: Extent::of_view(&query, &bindings),
+            tables,
+            depth,
             is_merged: !is_apart && is_merged(&query, &bindings),
             name,
             query,
@@ -132,9 +116,8 @@ impl BoundView {
         });
         let named: Vec<Expr> = named.collect();
         let (database, view) = &self.name;
-        let mark = TableReference::partial(database.as_str(), format!("{MARK}{view}"));
         let plan = LogicalPlanBuilder::from(plan).project(named)?;
-        let plan = plan.alias(mark)?.build()?;
+        let plan = plan.alias(mark(database, view))?.build()?;
         let schema = Arc::new(plan.schema().as_arrow().clone());
         Ok(Arc::new(ViewTable { plan, schema }))
     }
@@ -171,28 +154,6 @@ impl fmt::Display for InvalidView {
 }
 
 impl std::error::Error for InvalidView {}
-
-/// The view that a plan is the table of: its database and its name.
-pub(crate) fn named(alias: &SubqueryAlias) -> Option<(&str, &str)> {
-    let view = alias.alias.table().strip_prefix(MARK)?;
-    Some((alias.alias.schema()?, view))
-}
-
-/// The same of a plan, under its name or not.
-pub(crate) fn named_by(plan: &LogicalPlan) -> Option<(&str, &str)> {
-    let LogicalPlan::SubqueryAlias(alias) = plan else {
-        return None;
-    };
-    named(alias).or_else(|| match alias.input.as_ref() {
-        LogicalPlan::SubqueryAlias(inner) => named(inner),
-        _ => None,
-    })
-}
-
-/// Whether the name of a table in a plan is the mark of a view.
-pub fn is_mark(table: &TableReference) -> bool {
-    table.table().starts_with(MARK) && table.schema().is_some()
-}
 
 /// A view as DataFusion's planner reads it: a table that is a plan.
 struct ViewTable {
@@ -275,7 +236,7 @@ pub fn kept_text(
     let text = source.text();
     let at = |place: Location| offset(text, place.line, place.column);
     let (start, end) = (at(view.place.0), at(view.place.1));
-    let mut kept = String::with_capacity(end - start);
+    let mut kept = String::with_capacity(end.saturating_sub(start));
     let mut next = start;
     for patch in patches {
         let (from, to) = (at(patch.from), at(patch.to));

@@ -11,6 +11,7 @@ mod assign;
 mod assigning;
 mod batch;
 mod bind;
+mod bound_table;
 mod change;
 mod changing_batch;
 mod check;

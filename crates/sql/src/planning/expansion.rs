@@ -58,23 +58,20 @@ fn count(query: &Query, bindings: &Bindings) -> Extent {
 }
 
 /// How wide and how deep the plan of a query is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Extent {
+#[derive(Clone, Copy, Default)]
+struct Extent {
     tables: u64,
     depth: u64,
 }
 
-impl Extent {
-    /// That of a view, where it is named.
-    pub(crate) fn of_view(query: &Query, bindings: &Bindings) -> Extent {
-        let Extent { tables, depth } = count(query, bindings);
-        Extent {
-            // One without tables is planned as often as it is named, too.
-            tables: tables.max(1),
-            depth: depth.saturating_add(VIEW_DEPTH),
-        }
-    }
+/// How many tables a view has where it is named, and how deep its plan is there.
+pub(crate) fn extent_of_view(query: &Query, bindings: &Bindings) -> (u64, u64) {
+    let Extent { tables, depth } = count(query, bindings);
+    // One without tables is planned as often as it is named, too.
+    (tables.max(1), depth.saturating_add(VIEW_DEPTH))
+}
 
+impl Extent {
     /// Adds a part that stands beside the others.
     fn add(&mut self, part: Extent) {
         self.tables = self.tables.saturating_add(part.tables);
@@ -113,7 +110,11 @@ impl Expansion<'_> {
         let TableName { database, table } = table_name(name)?;
         let database = database.or_else(|| self.bindings.database.clone())?;
         let bound = self.bindings.tables.get(&(database, table))?;
-        bound.view.as_ref().map(|view| view.extent)
+        let view = bound.view.as_ref()?;
+        Some(Extent {
+            tables: view.tables,
+            depth: view.depth,
+        })
     }
 
     fn expression(&self, name: &str) -> Option<Extent> {

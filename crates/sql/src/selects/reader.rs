@@ -10,14 +10,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::found::Found;
 use super::{Block, Clause, Exclusion, Kind, Part, Selects, SetResult, Subquery, Window};
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, BoundView};
 use crate::from_list::{constraint, tables};
 use crate::inner_name;
 use crate::references::table_name;
 use crate::rewrite::refused::{groups, is_grouped};
 use crate::rewrite::relation::{is_dual, table_as_select};
 use crate::statement::TableName;
-use crate::view::BoundView;
 use crate::walk;
 
 /// The names that expressions of a SELECT may mean.

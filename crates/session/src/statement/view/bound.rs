@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mayfly_sql::bindings::{Bindings, BoundTable};
+use mayfly_sql::bindings::{Bindings, BoundTable, BoundView};
 use mayfly_sql::file_name::FileName;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::TableName;
-use mayfly_sql::view::{BoundView, ViewParts};
+use mayfly_sql::view::ViewParts;
 use mayfly_table::{View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::super::Job;
-use super::super::bind::bind_table;
+use super::super::bound_table::bind_table;
 use crate::lowered;
 
 /// How many views may stand in one another: the planner begins anew in each.

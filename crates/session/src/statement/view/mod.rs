@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{Query, Select, SelectItem, SetExpr};
+use mayfly_sql::bindings::BoundView;
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
@@ -158,7 +159,7 @@ impl Job {
             bindings: bindings.clone(),
             is_apart: create.algorithm == ViewAlgorithm::TempTable,
         };
-        let is_merged = view::BoundView::new(bound).is_merged();
+        let is_merged = BoundView::new(bound).is_merged();
         let mut algorithm = create.algorithm;
         let mut warning = None;
         if algorithm == ViewAlgorithm::Merge && !is_merged {

@@ -19,7 +19,7 @@ use crate::errors;
 struct Changed {
     database: String,
     view: Arc<View>,
-    base: Base,
+    base: Box<Base>,
     table: Arc<Table>,
     /// The columns of the table, in lower case.
     columns: Vec<String>,
@@ -48,6 +48,7 @@ impl Changed {
             called,
             named,
             table_columns: &self.columns,
+            has_others: false,
         }
     }
 }
@@ -275,7 +276,7 @@ impl Job {
         let of = of.clone();
         Ok(
             match self.through_at(&of, &inner, is_cascaded, depth + 1)? {
-                Through::Table(inner) => Through::Table(base.over(&inner)?),
+                Through::Table(inner) => Through::Table(Box::new(base.over(&inner)?)),
                 other => other,
             },
         )
