@@ -14,6 +14,9 @@
 //! **Owns** which views are such, and the rewriting. **Never** looks a name up, and refuses (1235)
 //! what it cannot tell: a name alone in a subquery may be of the tables there.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{

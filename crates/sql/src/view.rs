@@ -206,7 +206,9 @@ pub fn kept_text(
     bindings: &Bindings,
 ) -> Result<String, MySqlError> {
     let mut patches: Vec<Patch> = Vec::new();
-    for star in stars(&view.query, source, bindings)? {
+    // One without tables has its error when it is planned.
+    let stars = stars(&view.query, source, bindings)?.into_iter();
+    for star in stars.filter(|star| !star.columns.is_empty()) {
         let columns: Vec<String> = star.columns.iter().map(ToString::to_string).collect();
         patches.push(Patch {
             from: star.place.start,
@@ -315,5 +317,95 @@ impl Visitor for Unqualified<'_> {
             self.found.push(ident.span.start);
         }
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse;
+    use crate::statement::Statement;
+
+    /// The text that is kept of a view in the database `d`, where two databases have a table `t`.
+    fn kept(text: &str, current: Option<&str>) -> String {
+        let Ok((Statement::CreateView(view), source)) = parse(text) else {
+            panic!("{text}");
+        };
+        let table = BoundTable {
+            provider: Arc::new(EmptyTable::new(Arc::new(Schema::empty()))),
+            columns: vec!["id".to_owned(), "B".to_owned()],
+            unique: Vec::new(),
+            invisible: Vec::new(),
+            view: None,
+        };
+        let mut bindings = Bindings {
+            database: current.map(str::to_owned),
+            ..Bindings::default()
+        };
+        for database in ["d", "e"] {
+            let place = (database.to_owned(), "t".to_owned());
+            bindings.tables.insert(place, table.clone());
+        }
+        match kept_text(&view, "d", &source, &bindings) {
+            Ok(kept) => kept,
+            Err(error) => error.code.to_string(),
+        }
+    }
+
+    #[test]
+    fn stars_are_written_out_and_comments_go() {
+        for (text, expected) in [
+            ("SELECT * FROM t", "SELECT t.`id`, t.`B` FROM t"),
+            (
+                "SELECT x.*, 1 FROM t x, d.t WHERE x.id > 1 WITH CHECK OPTION",
+                "SELECT x.`id`, x.`B`, 1 FROM t x, d.t WHERE x.id > 1",
+            ),
+            (
+                "SELECT COUNT(*) FROM t UNION\nSELECT id * 2 FROM (SELECT * FROM t) AS d ;",
+                "SELECT COUNT(*) FROM t UNION\nSELECT id * 2 FROM (SELECT t.`id`, t.`B` FROM t) AS d",
+            ),
+            (
+                "SELECT * FROM t JOIN t AS u USING (id)",
+                "SELECT t.`id`, t.`B`, u.`B` FROM t JOIN t AS u USING (id)",
+            ),
+            ("(SELECT id FROM t) LIMIT 1", "(SELECT id FROM t) LIMIT 1"),
+            (
+                "SELECT 1 /* a */ + 2 -- b\n, 3/*c*/AS d # e",
+                "SELECT 1  + 2 \n, 3 AS d",
+            ),
+            (
+                "SELECT '/* a */' FROM (SELECT 1 AS `-- b`) AS d",
+                "SELECT '/* a */' FROM (SELECT 1 AS `-- b`) AS d",
+            ),
+            ("SELECT * FROM nosuch", "1146"),
+            ("SELECT *", "SELECT *"),
+            ("TABLE t", "1235"),
+        ] {
+            let statement = format!("CREATE VIEW v AS {text}");
+            assert_eq!(kept(&statement, Some("d")), expected, "{text}");
+        }
+        let dumped = "/*!50001 CREATE ALGORITHM=MERGE */\n/*!50013 DEFINER=`a`@`%` \
+                      SQL SECURITY INVOKER */\n/*!50001 VIEW `v` (`x`) AS SELECT 1 */;";
+        assert_eq!(kept(dumped, Some("d")), "SELECT 1");
+    }
+
+    #[test]
+    fn tables_of_another_database_are_named_with_it() {
+        for (text, expected) in [
+            (
+                "SELECT id FROM t WHERE id IN (SELECT id FROM d.t)",
+                "SELECT id FROM `e`.t WHERE id IN (SELECT id FROM d.t)",
+            ),
+            (
+                "WITH q AS (SELECT id FROM t) SELECT * FROM q, t",
+                "WITH q AS (SELECT id FROM `e`.t) SELECT q.`id`, t.`id`, t.`B` FROM q, `e`.t",
+            ),
+            ("SELECT 1 FROM DUAL", "SELECT 1 FROM DUAL"),
+        ] {
+            let statement = format!("CREATE VIEW d.v AS {text}");
+            assert_eq!(kept(&statement, Some("e")), expected, "{text}");
+        }
+        assert_eq!(kept("CREATE VIEW d.v AS SELECT id FROM t", None), "1046");
+        assert_eq!(kept("CREATE VIEW d.v AS SELECT 1", None), "SELECT 1");
     }
 }

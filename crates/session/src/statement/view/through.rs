@@ -54,8 +54,9 @@ impl Changed {
 }
 
 impl Job {
-    /// Makes a statement that changes rows of views one that changes rows of their tables; `None` for
-    /// any other one. What is found out about such a one depends on more than the names in its text.
+    /// Makes a statement that changes rows of views one that changes rows of their tables; `None`
+    /// for any other one. What is found out about such a one depends on more than the names in its
+    /// text.
     ///
     /// # Errors
     /// 1288, 1348, 1394, 1395, 1423 and 1471 for what cannot be changed, 1235 for what cannot be
