@@ -583,3 +583,38 @@ async fn what_is_computed_from_what_was_computed_may_be_long() {
     assert_eq!(error.code, 1235, "{error}");
     end(&engine, session, "derived").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn views_in_views_end_at_some_depth() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, mut session) = engine_with_table(directory.path()).await;
+    rows(&mut session, "CREATE VIEW w0 AS SELECT a FROM t1").await;
+    let mut depth = 0;
+    let refused = loop {
+        let sql = format!("CREATE VIEW w{} AS SELECT a FROM w{depth}", depth + 1);
+        match run(&mut session, &sql).await {
+            Ok(_) => depth += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((refused.code, depth), (1436, 59), "{refused}");
+    let sum = rows(&mut session, &format!("SELECT SUM(a) FROM w{depth}")).await;
+    assert_eq!(sum, [["3"]]);
+    let sql = format!("UPDATE w{depth} SET a = a + 1");
+    rows(&mut session, &sql).await;
+    assert_eq!(rows(&mut session, "SELECT SUM(a) FROM t1").await, [["5"]]);
+    // One that is made while the views below it are small.
+    let of = |name: usize| format!("SELECT x.a FROM d{name} AS x, d{name} AS y");
+    for name in (0..30).rev() {
+        let small = format!("CREATE OR REPLACE VIEW d{name} AS SELECT 1 AS a");
+        rows(&mut session, &small).await;
+        let sql = format!("CREATE OR REPLACE VIEW d{} AS {}", name + 1, of(name));
+        rows(&mut session, &sql).await;
+    }
+    let error = run(&mut session, &of(30)).await.unwrap_err();
+    assert_eq!(error.code, 1116, "{error}");
+    let sql = "CREATE OR REPLACE VIEW d0 AS SELECT a FROM d4";
+    let error = run(&mut session, sql).await.unwrap_err();
+    assert_eq!(error.code, 1462, "{error}");
+    end(&engine, session, "views").await;
+}

@@ -13,6 +13,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use mayfly_exec::{RecursionTooDeep, RowGroupRefused, UngovernedOperator, find_space_error};
 use mayfly_sql::inner_name::shown_in_error;
+use mayfly_sql::view::InvalidView;
 use mayfly_table::KEY_BYTES_MAX;
 use mayfly_types::spelling::shown_bytes;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
@@ -29,6 +30,9 @@ pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
 }
 
 fn of_plan(error: &DataFusionError) -> MySqlError {
+    if let Some(found) = find::<InvalidView>(error) {
+        return of_view(found);
+    }
     if let Some(found) = find_mysql(error) {
         return found.clone();
     }
@@ -63,6 +67,23 @@ fn of_plan(error: &DataFusionError) -> MySqlError {
         return of_plan(first);
     }
     from_text(error)
+}
+
+/// The error of a view's own query: what is gone since the view was made is no name of the
+/// statement.
+fn of_view(view: &InvalidView) -> MySqlError {
+    let gone = [
+        ErrorCode::NoSuchTable,
+        ErrorCode::UnknownColumn,
+        ErrorCode::NoSuchFunction,
+        ErrorCode::ViewWrongList,
+    ];
+    let cause = of_plan(&view.cause);
+    if !gone.iter().any(|code| cause.is(*code)) {
+        return cause;
+    }
+    let (database, name) = &view.name;
+    MySqlError::new(ErrorCode::ViewInvalid, &[database, name])
 }
 
 /// The error of a table.

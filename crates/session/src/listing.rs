@@ -110,6 +110,19 @@ impl Listing {
         lines
     }
 
+    /// Puts rows into the order of a column, but for those that come first.
+    pub(crate) fn sort_behind(
+        &mut self,
+        column: usize,
+        is_first: impl Fn(&[Option<String>]) -> bool,
+    ) {
+        let key = |row: &Vec<Option<String>>| match is_first(row) {
+            true => None,
+            false => row[column].clone(),
+        };
+        self.rows.sort_by_cached_key(key);
+    }
+
     /// Keeps the rows of which a column matches.
     pub(crate) fn retain(&mut self, column: usize, keep: impl Fn(&str) -> bool) {
         self.rows

@@ -60,6 +60,7 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
             columns,
             unique: Vec::new(),
             invisible: Vec::new(),
+            view: None,
         });
     }
     let fields: Vec<_> = schema
@@ -82,6 +83,7 @@ pub(crate) fn bind(inner: Arc<dyn TableProvider>) -> Result<BoundTable, MySqlErr
         columns,
         unique: Vec::new(),
         invisible: Vec::new(),
+        view: None,
     })
 }
 

@@ -78,6 +78,7 @@ const KEYWORDS: &[&str] = &[
     "USING",
     "VALUES",
     "VARIABLES",
+    "VIEW",
     "WARNINGS",
     "WHEN",
     "WHERE",
@@ -94,6 +95,10 @@ pub(crate) fn all(connection: &Connection) -> Vec<String> {
     };
     let mut tables: Vec<_> = temporary.into_iter().map(|(_, table)| table).collect();
     if let Some(database) = database {
+        for view in dictionary.views(&database) {
+            names.insert(view.name.clone());
+            names.extend(view.columns.iter().cloned());
+        }
         tables.extend(dictionary.tables(&database).unwrap_or_default());
     }
     for table in tables {

@@ -395,6 +395,8 @@ impl Touched {
             Statement::DropTable(drop) => touched.defines = !drop.temporary,
             Statement::AlterTable(_)
             | Statement::RenameTable(_)
+            | Statement::CreateView(_)
+            | Statement::DropView(_)
             | Statement::Truncate(_)
             | Statement::CreateDatabase { .. }
             | Statement::DropDatabase { .. }

@@ -1,14 +1,16 @@
 //! What the outside gives a planner: tables, files, values of variables, modes.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::datasource::TableProvider;
 use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{Expr, Query, UnaryOperator, Value};
 
 use crate::functions::LongTexts;
+use crate::source::Source;
 use crate::visible::Visible;
 
 /// The database name under which the planner finds files.
@@ -29,6 +31,8 @@ pub struct BoundTable {
     pub unique: Vec<Vec<String>>,
     /// The columns, in lower case, that `*` and NATURAL JOIN leave out.
     pub invisible: Vec<String>,
+    /// The view that it is; its provider knows nothing then.
+    pub view: Option<Arc<BoundView>>,
 }
 
 impl BoundTable {
@@ -39,6 +43,9 @@ impl BoundTable {
 
     /// Makes it a table that has none of the invisible columns.
     pub(crate) fn leave_out_invisible(&mut self) -> Result<()> {
+        if self.invisible.is_empty() {
+            return Ok(());
+        }
         let places = (0..self.columns.len()).filter(|place| self.shows(&self.columns[*place]));
         let places: Vec<usize> = places.collect();
         let columns = places.iter().map(|place| self.columns[*place].clone());
@@ -47,6 +54,26 @@ impl BoundTable {
         self.columns = columns;
         self.invisible.clear();
         Ok(())
+    }
+}
+
+/// A view that a statement names, with all that its query names.
+pub struct BoundView {
+    /// Its database and its name.
+    pub(crate) name: (String, String),
+    pub(crate) query: Query,
+    pub(crate) source: Source,
+    pub(crate) bindings: Bindings,
+    /// How many tables it reads, and how deep its plan is.
+    pub(crate) tables: u64,
+    pub(crate) depth: u64,
+    /// Whether it is a part of the query that names it.
+    pub(crate) is_merged: bool,
+}
+
+impl fmt::Debug for BoundView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BoundView").field(&self.name).finish()
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName,
     ObjectNamePart, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableAlias, TableFactor,
@@ -181,6 +182,36 @@ pub fn mentions(from: &mut [TableWithJoins]) -> Vec<Mention> {
         }
     });
     found
+}
+
+/// Puts a derived table of all its rows in the place of a table.
+///
+/// # Errors
+/// None but for a bug in the parser.
+pub fn derive(from: &mut [TableWithJoins], mention: &Mention) -> Result<(), MySqlError> {
+    for factor in tables_mut(from) {
+        let TableFactor::Table { name, alias, .. } = &*factor else {
+            continue;
+        };
+        let table = table_of(name);
+        if table.is_none_or(|table| Mention::under(table, alias.as_ref()) != *mention) {
+            continue;
+        }
+        let (name, alias) = (name.clone(), alias.clone());
+        let mut rows = parse::skeleton("SELECT * FROM t")?;
+        if let SetExpr::Select(select) = rows.body.as_mut() {
+            // It stands nowhere in the statement.
+            select.select_token = AttachedToken::empty();
+            each_table(&mut select.from, &mut |own, _| own.clone_from(&name));
+        }
+        *factor = TableFactor::Derived {
+            lateral: false,
+            subquery: Box::new(rows),
+            alias: Some(alias.unwrap_or_else(|| plain_alias(&mention.alias))),
+            sample: None,
+        };
+    }
+    Ok(())
 }
 
 /// The names of the derived tables of a FROM list: they cannot change.

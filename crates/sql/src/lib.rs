@@ -15,6 +15,7 @@
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
+//!   view, view_mark, through         queries in the places of tables, changes of their rows
 //!   handed_on                        columns that plans hand on as they are
 //!   file_name                        files as tables, with options behind their names
 //!   inner_name                       what the planner calls tables that go by one name
@@ -81,8 +82,11 @@ pub mod statement_values;
 pub mod stored;
 pub mod table_text;
 pub mod template;
+pub mod through;
 pub mod typing;
 pub mod untyped;
+pub mod view;
+pub mod view_mark;
 mod visible;
 pub mod walk;
 

@@ -16,11 +16,12 @@ use crate::inner_name;
 use crate::statement::TableName;
 use crate::stored::{self, Stored};
 use crate::typing::except::is_set_operation;
+use crate::view_mark;
 
 /// The column of a table, or of a derived one, that a column of a result shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The database of the table; `None` for the current one, and for a derived table.
+    /// The database of the table or the view; `None` for the current one, and for a derived table.
     pub database: Option<String>,
     /// The name of the table, in lower case; that of a derived table is its alias.
     pub table: String,
@@ -28,7 +29,7 @@ pub struct Origin {
     pub alias: String,
     /// The name of the column, in lower case.
     pub column: String,
-    /// Whether the table is a derived one: a subquery in FROM, or a common table expression.
+    /// Whether the table is a derived one: a subquery in FROM, a common table expression or a view.
     pub is_derived: bool,
     /// Whether it shows the value of one row of a group: what the plan computes may be NULL, also
     /// where the column may not.
@@ -98,8 +99,19 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<Origin> {
         }
         LogicalPlan::Join(join) if is_set_operation(join) => None,
         LogicalPlan::SubqueryAlias(named) => {
+            if let Some((database, view)) = view_mark::named(named) {
+                return Some(Origin {
+                    database: Some(database.to_owned()),
+                    table: view.to_owned(),
+                    alias: view.to_owned(),
+                    column: plan.schema().field(place).name().clone(),
+                    is_derived: true,
+                    is_of_group: false,
+                });
+            }
             let alias = inner_name::shown(named.alias.table()).to_owned();
-            if let LogicalPlan::TableScan(_) = named.input.as_ref() {
+            let is_table = matches!(named.input.as_ref(), LogicalPlan::TableScan(_));
+            if is_table || view_mark::named_by(&named.input).is_some() {
                 let inner = origin(&named.input, place)?;
                 return Some(Origin { alias, ..inner });
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::{TableProvider, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_exec::WorkRows;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use crate::bindings::{Bindings, FILES};
+use crate::bindings::{Bindings, BoundTable, BoundView, FILES};
 use crate::functions::cast::keeping;
 use crate::functions::{is_aggregate_name, scalar_function, scalar_names};
 use crate::keyed::Keyed;
@@ -55,8 +55,13 @@ pub struct Planner<'a> {
 
 impl Planner<'_> {
     /// Plans a query.
-    pub fn query(&self, mut query: ast::Query, source: &Source) -> Result<Planned> {
-        planning::hold_tables(&query)?;
+    pub fn query(&self, query: ast::Query, source: &Source) -> Result<Planned> {
+        planning::hold_tables(&query, self.bindings)?;
+        self.planned(query, source)
+    }
+
+    /// Plans a query whose tables have been counted.
+    fn planned(&self, mut query: ast::Query, source: &Source) -> Result<Planned> {
         planning::check_syntax(&query)?;
         let is_values = matches!(query.body.as_ref(), ast::SetExpr::Values(_));
         rewrite::values::unite(&mut query).map_err(raise)?;
@@ -105,6 +110,22 @@ impl Planner<'_> {
             .sql_to_expr(expression, schema, &mut PlannerContext::new())
     }
 
+    /// A view as a table that is a plan.
+    fn view(&self, view: &BoundView, columns: &[String]) -> Result<Arc<dyn TableProvider>> {
+        let bindings = Bindings {
+            // One list for the statement: the names of its literals are places there.
+            long_texts: self.bindings.long_texts.clone(),
+            ..view.bindings.clone()
+        };
+        let planner = Planner {
+            bindings: &bindings,
+            ..*self
+        };
+        let planned = planner.planned(view.query.clone(), &view.source);
+        let planned = planned.map_err(|error| view.invalid(error))?;
+        view.table(planned.plan, columns)
+    }
+
     fn sql_to_rel(&self) -> SqlToRel<'_, Self> {
         let options = ParserOptions::from(&self.state.config_options().sql_parser)
             .with_enable_ident_normalization(false)
@@ -151,6 +172,11 @@ impl ContextProvider for Planner<'_> {
                 .get(&(schema.to_string(), table.to_string())),
         };
         match bound {
+            Some(BoundTable {
+                view: Some(view),
+                columns,
+                ..
+            }) => Ok(provider_as_source(self.view(view, columns)?)),
             Some(bound) if bound.unique.is_empty() => {
                 Ok(provider_as_source(Arc::clone(&bound.provider)))
             }

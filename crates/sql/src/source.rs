@@ -39,6 +39,11 @@ impl Source {
         self.joins_by_name
     }
 
+    /// The text of the statement, as it was read.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// A syntax error at a place of the statement.
     pub(crate) fn syntax_error(&self, at: Location) -> MySqlError {
         crate::parse::syntax_error(&self.text, at.line, at.column)

@@ -7,6 +7,7 @@ mod maintenance;
 mod out_file;
 mod show;
 mod table;
+mod view;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ pub use table::{
     Absent, AlterAction, AlterTable, CheckDefinition, ColumnDefinition, CreateTable, DropAbsent,
     DropTable, GeneratedColumn, KeyColumn, KeyDefinition, Placement,
 };
+pub use view::{CreateView, DropView, OldView};
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,7 +68,11 @@ pub enum Statement {
     CreateTable(Box<CreateTable>),
     /// DROP \[TEMPORARY\] TABLE.
     DropTable(DropTable),
-    /// DROP VIEW, PROCEDURE, FUNCTION, TRIGGER and EVENT.
+    /// CREATE VIEW and ALTER VIEW.
+    CreateView(Box<CreateView>),
+    /// DROP VIEW.
+    DropView(DropView),
+    /// DROP PROCEDURE, FUNCTION, TRIGGER and EVENT.
     DropAbsent(DropAbsent),
     /// ALTER TABLE, CREATE INDEX and DROP INDEX.
     AlterTable(Box<AlterTable>),

@@ -1,4 +1,4 @@
-//! The names of databases and tables, in memory only.
+//! The names of databases, tables and views, in memory only.
 //!
 //! **Owns** which names exist. Creating and dropping are operations of hash maps.
 //!
@@ -7,17 +7,42 @@
 //!
 //! Names are compared byte by byte, as MySQL does on Linux (`lower_case_table_names=0`).
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{Error, Result};
 use crate::journal::{Journal, Mutation, Unlogged};
 use crate::table::Table;
+use crate::view::View;
 
 type Tables = HashMap<String, Arc<Table>>;
 type Databases = HashMap<String, Tables>;
+
+/// What names mean that all sessions share. No table has the name of a view.
+#[derive(Debug, Default)]
+struct Shared {
+    databases: Databases,
+    /// The views of databases that have some, in the order of their names.
+    views: HashMap<String, BTreeMap<String, Arc<View>>>,
+}
+
+impl Shared {
+    fn view(&self, database: &str, name: &str) -> Option<&Arc<View>> {
+        self.views.get(database)?.get(name)
+    }
+
+    /// Whether a view has a name that a table is to get.
+    fn check_no_view(&self, database: &str, name: &str) -> Result<()> {
+        match self.view(database, name) {
+            Some(_) => Err(Error::TableExists {
+                table: name.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
 
 /// A table and the name of its database.
 pub type Place = (String, Arc<Table>);
@@ -26,7 +51,7 @@ pub type Place = (String, Arc<Table>);
 #[derive(Debug)]
 pub struct Dictionary {
     journal: Box<dyn Journal>,
-    databases: RwLock<Databases>,
+    shared: RwLock<Shared>,
     version: AtomicU64,
 }
 
@@ -46,7 +71,7 @@ impl Dictionary {
     pub fn with_journal(journal: Box<dyn Journal>) -> Self {
         Self {
             journal,
-            databases: RwLock::default(),
+            shared: RwLock::default(),
             version: AtomicU64::new(0),
         }
     }
@@ -61,44 +86,46 @@ impl Dictionary {
     /// # Errors
     /// [`Error::DatabaseExists`]; those of the journal.
     pub fn create_database(&self, database: &str) -> Result<()> {
-        let mut databases = self.write();
-        if databases.contains_key(database) {
+        let mut shared = self.write();
+        if shared.databases.contains_key(database) {
             return Err(Error::DatabaseExists {
                 database: database.to_owned(),
             });
         }
         self.journal
             .record(&Mutation::CreateDatabase { database })?;
+        let databases = &mut shared.databases;
         databases.insert(database.to_owned(), Tables::new());
         self.change();
         Ok(())
     }
 
-    /// Drops a database and tells how many tables it had.
+    /// Drops a database and tells how many tables and views it had.
     ///
     /// # Errors
     /// [`Error::UnknownDatabase`]; those of the journal.
     pub fn drop_database(&self, database: &str) -> Result<usize> {
-        let mut databases = self.write();
-        if !databases.contains_key(database) {
+        let mut shared = self.write();
+        if !shared.databases.contains_key(database) {
             return Err(unknown_database(database));
         }
         self.journal.record(&Mutation::DropDatabase { database })?;
-        let dropped = databases.remove(database).unwrap_or_default();
+        let dropped = shared.databases.remove(database).unwrap_or_default();
+        let views = shared.views.remove(database).unwrap_or_default();
         self.change();
-        drop(databases);
+        drop(shared);
         dropped.values().for_each(|table| table.retire_for_good());
-        Ok(dropped.len())
+        Ok(dropped.len() + views.len())
     }
 
     /// Whether there is such a database.
     pub fn has_database(&self, database: &str) -> bool {
-        self.read().contains_key(database)
+        self.read().databases.contains_key(database)
     }
 
     /// The names of all databases in the order of their bytes.
     pub fn databases(&self) -> Vec<String> {
-        sorted(self.read().keys())
+        sorted(self.read().databases.keys())
     }
 
     /// The tables of a database in the order of their names.
@@ -106,8 +133,8 @@ impl Dictionary {
     /// # Errors
     /// [`Error::UnknownDatabase`].
     pub fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
-        let databases = self.read();
-        let tables = databases.get(database);
+        let shared = self.read();
+        let tables = shared.databases.get(database);
         let mut tables: Vec<Arc<Table>> = tables
             .ok_or_else(|| unknown_database(database))?
             .values()
@@ -122,8 +149,8 @@ impl Dictionary {
     /// # Errors
     /// [`Error::UnknownDatabase`], [`Error::UnknownTable`].
     pub fn table(&self, database: &str, table: &str) -> Result<Arc<Table>> {
-        let databases = self.read();
-        let tables = databases.get(database);
+        let shared = self.read();
+        let tables = shared.databases.get(database);
         let tables = tables.ok_or_else(|| unknown_database(database))?;
         let found = tables.get(table).cloned();
         found.ok_or_else(|| unknown_table(database, table))
@@ -131,8 +158,8 @@ impl Dictionary {
 
     /// Whether a table is known by its name.
     pub fn has(&self, table: &Arc<Table>) -> bool {
-        let databases = self.read();
-        let mut all = databases.values();
+        let shared = self.read();
+        let mut all = shared.databases.values();
         all.any(|tables| {
             let found = tables.get(table.name());
             found.is_some_and(|found| Arc::ptr_eq(found, table))
@@ -145,8 +172,9 @@ impl Dictionary {
     /// # Errors
     /// [`Error::UnknownDatabase`], [`Error::TableExists`]; those of the journal.
     pub fn create_table(&self, database: &str, table: Arc<Table>) -> Result<()> {
-        let mut databases = self.write();
-        let tables = databases.get_mut(database);
+        let mut shared = self.write();
+        shared.check_no_view(database, table.name())?;
+        let tables = shared.databases.get_mut(database);
         let tables = tables.ok_or_else(|| unknown_database(database))?;
         let told = |table: &Table| {
             let mutation = Mutation::CreateTable { database, table };
@@ -162,8 +190,8 @@ impl Dictionary {
     /// # Errors
     /// [`Error::UnknownDatabase`], [`Error::UnknownTable`]; those of the journal.
     pub fn drop_table(&self, database: &str, table: &str) -> Result<Arc<Table>> {
-        let mut databases = self.write();
-        let tables = databases.get_mut(database);
+        let mut shared = self.write();
+        let tables = shared.databases.get_mut(database);
         let tables = tables.ok_or_else(|| unknown_database(database))?;
         let found = tables.get(table).map(Arc::clone);
         let found = found.ok_or_else(|| unknown_table(database, table))?;
@@ -174,7 +202,7 @@ impl Dictionary {
         self.journal.record(&told)?;
         tables.remove(table);
         self.change();
-        drop(databases);
+        drop(shared);
         found.retire_for_good();
         Ok(found)
     }
@@ -186,15 +214,117 @@ impl Dictionary {
     /// [`Error::Changed`] if a table is no longer the one of its name; [`Error::TableExists`],
     /// [`Error::UnknownDatabase`]; those of the journal. Nothing has changed then.
     pub fn exchange(&self, gone: &[Place], come: &[Place]) -> Result<()> {
-        let mut databases = self.write();
-        for (database, _) in come {
-            if !databases.contains_key(database) {
+        let mut shared = self.write();
+        for (database, table) in come {
+            if !shared.databases.contains_key(database) {
                 return Err(unknown_database(database));
             }
+            shared.check_no_view(database, table.name())?;
         }
-        check_exchange(&databases, gone, come)?;
+        check_exchange(&shared.databases, gone, come)?;
         self.journal.record(&Mutation::Exchange { gone, come })?;
-        exchange(&mut databases, gone, come);
+        exchange(&mut shared.databases, gone, come);
+        self.change();
+        Ok(())
+    }
+
+    /// The view of this name.
+    pub fn view(&self, database: &str, view: &str) -> Option<Arc<View>> {
+        self.read().view(database, view).cloned()
+    }
+
+    /// The views of a database in the order of their names.
+    pub fn views(&self, database: &str) -> Vec<Arc<View>> {
+        let shared = self.read();
+        let views = shared.views.get(database);
+        views.map_or_else(Vec::new, |views| views.values().cloned().collect())
+    }
+
+    /// Makes a view known under its name. `old` is the view that has the name so far.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDatabase`]; [`Error::TableExists`] if a table has the name, or a view where
+    /// `old` is `None`; [`Error::Changed`] if `old` has the name no longer; those of the journal.
+    pub fn set_view(&self, database: &str, view: View, old: Option<&Arc<View>>) -> Result<()> {
+        let mut shared = self.write();
+        let tables = shared.databases.get(database);
+        let tables = tables.ok_or_else(|| unknown_database(database))?;
+        if tables.contains_key(&view.name) {
+            return Err(Error::TableExists { table: view.name });
+        }
+        match (shared.view(database, &view.name), old) {
+            (Some(_), None) => return Err(Error::TableExists { table: view.name }),
+            (found, Some(old)) if !found.is_some_and(|found| Arc::ptr_eq(found, old)) => {
+                return Err(Error::Changed { table: view.name });
+            }
+            _ => {}
+        }
+        let told = Mutation::SetView {
+            database,
+            view: &view,
+        };
+        self.journal.record(&told)?;
+        let views = shared.views.entry(database.to_owned()).or_default();
+        views.insert(view.name.clone(), Arc::new(view));
+        self.change();
+        Ok(())
+    }
+
+    /// Forgets views: all of them, or none.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`] if one is not there; those of the journal.
+    pub fn drop_views(&self, views: &[(String, String)]) -> Result<()> {
+        let mut shared = self.write();
+        for (database, view) in views {
+            if shared.view(database, view).is_none() {
+                return Err(unknown_table(database, view));
+            }
+        }
+        for (database, view) in views {
+            self.journal
+                .record(&Mutation::DropView { database, view })?;
+        }
+        for (database, view) in views {
+            if let Some(views) = shared.views.get_mut(database) {
+                views.remove(view);
+            }
+        }
+        self.change();
+        Ok(())
+    }
+
+    /// Gives a view of a database another name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`] if it is not there, [`Error::TableExists`] if a table or a view has
+    /// the new name; those of the journal.
+    pub fn rename_view(&self, database: &str, old: &str, new: &str) -> Result<()> {
+        let mut shared = self.write();
+        let view = shared.view(database, old).cloned();
+        let view = view.ok_or_else(|| unknown_table(database, old))?;
+        let tables = shared.databases.get(database);
+        let is_taken = tables.is_some_and(|tables| tables.contains_key(new));
+        if is_taken || shared.view(database, new).is_some() {
+            return Err(Error::TableExists {
+                table: new.to_owned(),
+            });
+        }
+        let view = View {
+            name: new.to_owned(),
+            ..view.as_ref().clone()
+        };
+        self.journal.record(&Mutation::DropView {
+            database,
+            view: old,
+        })?;
+        self.journal.record(&Mutation::SetView {
+            database,
+            view: &view,
+        })?;
+        let views = shared.views.entry(database.to_owned()).or_default();
+        views.remove(old);
+        views.insert(new.to_owned(), Arc::new(view));
         self.change();
         Ok(())
     }
@@ -204,16 +334,12 @@ impl Dictionary {
     }
 
     /// The maps stay whole when a panic passes through: each change is one operation.
-    fn read(&self) -> RwLockReadGuard<'_, Databases> {
-        self.databases
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Shared> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Databases> {
-        self.databases
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, Shared> {
+        self.shared.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -53,6 +53,7 @@ use crate::replace::{Replaced, ReplacedPages};
 use crate::sealed::Writer;
 use crate::table::Table;
 use crate::table_page::TablePage;
+use crate::view::View;
 
 /// Is told of each mutation of a table or of a dictionary, as the [module](self) describes.
 pub trait Journal: fmt::Debug + Send + Sync {
@@ -113,6 +114,20 @@ pub enum Mutation<'a> {
         gone: &'a [Place],
         /// Those that get them.
         come: &'a [Place],
+    },
+    /// A view gets a name, in the place of another view if there is one.
+    SetView {
+        /// The name of its database.
+        database: &'a str,
+        /// The view.
+        view: &'a View,
+    },
+    /// A view loses its name.
+    DropView {
+        /// The name of its database.
+        database: &'a str,
+        /// Its name.
+        view: &'a str,
     },
 }
 

@@ -7,7 +7,7 @@
 //! synchronous and return batches or errors, but for the one future of a turn.
 //!
 //! ```text
-//!   dictionary  names -> tables           run   spilled and sorted batches
+//!   dictionary  names -> tables, views    run   spilled and sorted batches
 //!        \                                /
 //!         table  snapshots, drafts       /
 //!              \                        /
@@ -51,6 +51,7 @@ mod tail;
 mod text;
 pub mod tree;
 mod turn;
+pub mod view;
 
 pub use appender::Appender;
 pub use change::Change;
@@ -70,3 +71,4 @@ pub use snapshot::{Scan, TableSnapshot};
 pub use table::{ByKey, Draft, Saved, Table, TruncatedRows, publish_all};
 pub use tree::Tree;
 pub use turn::{Purpose, Turn, Turns};
+pub use view::{View, ViewAlgorithm, ViewCheck, ViewSecurity};

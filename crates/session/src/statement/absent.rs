@@ -1,4 +1,4 @@
-//! DROP of what there is none of here: views, routines, triggers and events.
+//! DROP of what there is none of here: routines, triggers and events.
 //!
 //! Dumps begin with such statements. Whatever they name does not exist, which is a note with IF
 //! EXISTS and an error without.
@@ -11,49 +11,24 @@ use crate::outcome::Outcome;
 
 impl Job {
     pub(crate) fn drop_absent(&self, drop: &DropAbsent) -> Result<Outcome, MySqlError> {
-        if drop.kind == Absent::View {
-            return self.drop_views(drop);
-        }
-        for name in &drop.names {
-            let no_routine = |what: &str| -> Result<MySqlError, MySqlError> {
-                let name = format!("{}.{}", self.database_of(name)?, name.table);
-                Ok(MySqlError::new(ErrorCode::NoSuchFunction, &[&what, &name]))
-            };
-            match drop.kind {
-                Absent::Function if self.database_of(name).is_err() => {
-                    // Such a name is that of a function that was loaded from a library.
-                    let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION (UDF)", &name.table];
-                    self.miss(drop, MySqlError::new(ErrorCode::NoSuchFunction, &arguments))?;
-                }
-                Absent::Function => self.miss(drop, no_routine("FUNCTION")?)?,
-                Absent::Trigger => {
-                    self.database_of(name)?;
-                    self.miss(drop, MySqlError::new(ErrorCode::NoSuchTrigger, &[]))?;
-                }
-                Absent::Event => self.miss_event(drop, name)?,
-                _ => self.miss(drop, no_routine("PROCEDURE")?)?,
+        let name = &drop.name;
+        let no_routine = |what: &str| -> Result<MySqlError, MySqlError> {
+            let name = format!("{}.{}", self.database_of(name)?, name.table);
+            Ok(MySqlError::new(ErrorCode::NoSuchFunction, &[&what, &name]))
+        };
+        match drop.kind {
+            Absent::Function if self.database_of(name).is_err() => {
+                // Such a name is that of a function that was loaded from a library.
+                let arguments: [&dyn std::fmt::Display; 2] = [&"FUNCTION (UDF)", &name.table];
+                self.miss(drop, MySqlError::new(ErrorCode::NoSuchFunction, &arguments))?;
             }
-        }
-        Ok(Outcome::done(0))
-    }
-
-    /// A table is not a view, whether IF EXISTS is there or not.
-    fn drop_views(&self, drop: &DropAbsent) -> Result<Outcome, MySqlError> {
-        let mut missing = Vec::new();
-        for name in &drop.names {
-            let (database, table) = (self.database_of(name)?, &name.table);
-            if self.connection.exists(&database, table, false) {
-                let code = ErrorCode::ViewNotObject;
-                return Err(MySqlError::new(code, &[&database, table, &"VIEW"]));
+            Absent::Function => self.miss(drop, no_routine("FUNCTION")?)?,
+            Absent::Trigger => {
+                self.database_of(name)?;
+                self.miss(drop, MySqlError::new(ErrorCode::NoSuchTrigger, &[]))?;
             }
-            missing.push(format!("{database}.{table}"));
-        }
-        if !drop.if_exists {
-            let code = ErrorCode::UnknownTable;
-            return Err(MySqlError::new(code, &[&missing.join(",")]));
-        }
-        for name in missing {
-            self.note(ErrorCode::UnknownTable, &[&name]);
+            Absent::Event => self.miss_event(drop, name)?,
+            _ => self.miss(drop, no_routine("PROCEDURE")?)?,
         }
         Ok(Outcome::done(0))
     }

@@ -124,6 +124,13 @@ impl Job {
         &self,
         names: Vec<(TableName, TableName)>,
     ) -> Result<Outcome, MySqlError> {
+        let mut views = names.iter().filter_map(|(old, _)| self.view(old));
+        if let Some((database, view)) = views.next() {
+            let [(_, new)] = names.as_slice() else {
+                return Err(errors::not_supported("RENAME TABLE of a view among others"));
+            };
+            return self.rename_view((&database, &view), new);
+        }
         // What is not there may be what another table is called by then.
         let found = || {
             Ok({ names.iter() }
@@ -151,7 +158,8 @@ impl Job {
                 }
             };
             let to = place(from.0, new)?;
-            let is_taken = find(&to).is_some();
+            let is_view = !to.0 && self.connection.view(&to.1, &to.2).is_some();
+            let is_taken = is_view || find(&to).is_some();
             self.check_name_in(&to.1, &to.2)?;
             if is_taken {
                 return Err(MySqlError::new(ErrorCode::TableExists, &[&to.2]));
@@ -216,7 +224,8 @@ impl Job {
         temporary: bool,
     ) -> Result<(), MySqlError> {
         self.check_name_in(database, name)?;
-        if self.connection.exists(database, name, temporary) {
+        let is_view = !temporary && self.connection.view(database, name).is_some();
+        if is_view || self.connection.exists(database, name, temporary) {
             return Err(MySqlError::new(ErrorCode::TableExists, &[&name]));
         }
         Ok(())

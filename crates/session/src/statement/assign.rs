@@ -440,12 +440,13 @@ impl Values {
         let Some(violated) = rules.violated(arrays, rows)? else {
             return Ok(None);
         };
-        for name in violated.iter().flatten() {
-            let code = ErrorCode::CheckViolated;
+        for check in violated.iter().flatten() {
+            let error = check.error();
             if !self.ignores {
-                return Err(MySqlError::new(code, &[name]));
+                return Err(error);
             }
-            self.job.connection.warn(Warning::new(code, &[name]));
+            let level = Level::Warning;
+            self.job.connection.warn(Warning { level, error });
         }
         let stays = violated.iter().map(Option::is_none).map(Some);
         Ok(Some(stays.collect()))

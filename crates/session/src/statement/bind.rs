@@ -5,13 +5,13 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::scalar::ScalarValue;
-use mayfly_exec::TableSource;
-use mayfly_sql::bindings::{Bindings, BoundTable};
+use mayfly_sql::bindings::Bindings;
 use mayfly_sql::file_name::FileName;
 use mayfly_sql::references::References;
-use mayfly_table::Table;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::bound_table::bind_table;
+use super::view::BoundViews;
 use super::{Job, information};
 use crate::errors;
 use crate::file_access::FileAccess;
@@ -50,12 +50,13 @@ impl Job {
                 .system_variables
                 .insert(name.clone(), self.system_variable(name)?);
         }
+        let mut views = BoundViews::default();
         for name in &references.tables {
             // What is not found may be a common table expression; the planner tells.
             let Ok(database) = self.database_of(name) else {
                 continue;
             };
-            if let Some(made) = self.system_table(&database, name) {
+            if let Some(made) = self.planned_system_table(&database, name).await? {
                 let bound = lowered::bind_batch(made.batch(None)?)?;
                 bindings
                     .tables
@@ -65,17 +66,13 @@ impl Job {
             if information::is_database(&database) && name.database.is_some() {
                 return Err(information::unknown_table(&name.table));
             }
-            let Ok(table) = self.table(name) else {
+            let bound = if let Ok(table) = self.table(name) {
+                self.running.also_count(table.account());
+                bind_table(table)?
+            } else if let Some((database, view)) = self.view(name) {
+                self.bound_view(&database, &view, &mut views).await?
+            } else {
                 continue;
-            };
-            self.running.also_count(table.account());
-            let unique = unique_columns(&table);
-            let invisible = invisible_columns(&table);
-            let bound = lowered::bind(Arc::new(TableSource::new(table)))?;
-            let bound = BoundTable {
-                unique,
-                invisible,
-                ..bound
             };
             bindings
                 .tables
@@ -195,24 +192,4 @@ impl Job {
             _ => as_scalar(definition, &local.variables.text(name)),
         })
     }
-}
-
-/// The columns of each key that tells rows apart.
-fn unique_columns(table: &Table) -> Vec<Vec<String>> {
-    let definition = table.definition();
-    let keys = definition.keys.iter();
-    let keys = keys.filter(|key| definition.identifies(key));
-    let names = keys.map(|key| {
-        let parts = key.parts.iter();
-        parts
-            .map(|part| definition.columns[part.column].name.to_lowercase())
-            .collect()
-    });
-    names.collect()
-}
-
-/// The columns that `*` leaves out.
-pub(super) fn invisible_columns(table: &Table) -> Vec<String> {
-    let columns = table.columns().iter().filter(|column| column.is_invisible);
-    columns.map(|column| column.name.to_lowercase()).collect()
 }

@@ -85,7 +85,7 @@ impl Job {
         self.found_once(&references, find).await.map(drop)
     }
 
-    async fn check(&self, statement: Statement) -> Result<(), MySqlError> {
+    pub(super) async fn check(&self, statement: Statement) -> Result<(), MySqlError> {
         match &statement {
             // Who explains one of these looks at its names first.
             Statement::Update(_) | Statement::Delete(_) | Statement::Insert(_) => {

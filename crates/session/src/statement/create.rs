@@ -137,7 +137,13 @@ impl Job {
         if !dictionary.has_database(&database) {
             return Err(MySqlError::new(ErrorCode::UnknownDatabase, &[&database]));
         }
-        if self.connection.exists(&database, name, temporary) && !create.or_replace {
+        let view = self.connection.view(&database, name);
+        let view = view.filter(|_| !temporary);
+        if view.is_some() && create.or_replace {
+            return Err(Job::not_base_table(&database, name));
+        }
+        let is_taken = view.is_some() || self.connection.exists(&database, name, temporary);
+        if is_taken && !create.or_replace {
             if create.if_not_exists {
                 self.note(ErrorCode::TableExists, &[name]);
                 return Ok(Outcome::done(0));
@@ -266,7 +272,12 @@ impl Job {
             let Some(old) = found.first() else {
                 match self.connection.publish(database, Arc::clone(&table), false) {
                     // Somebody has made one since it was looked for.
-                    Err(error) if error.is(ErrorCode::TableExists) => continue,
+                    Err(error)
+                        if error.is(ErrorCode::TableExists)
+                            && self.connection.view(database, table.name()).is_none() =>
+                    {
+                        continue;
+                    }
                     published => return published,
                 }
             };
@@ -508,6 +519,9 @@ impl Job {
     pub(crate) async fn truncate(&self, name: &TableName) -> Result<Outcome, MySqlError> {
         if let Some(outcome) = self.truncate_system(name)? {
             return Ok(outcome);
+        }
+        if let Some((database, view)) = self.view(name) {
+            return Err(MySqlError::no_such_table(&database, &view.name));
         }
         let (table, turns) = self.table_to_change(name).await?;
         let is_large = gone_tables::is_large(&table);

@@ -88,7 +88,9 @@ pub(crate) async fn describe(
         connection,
         running,
         source: Arc::new(source),
+        view_check: None,
     };
+    let is_through = job.change_through_views(&mut statement)?.is_some();
     job.name_defaults(&mut statement)?;
     match statement {
         Statement::Query(query) => {
@@ -109,6 +111,8 @@ pub(crate) async fn describe(
             let batch = explanation.listing.batch(None)?;
             Ok(columns_of(batch.schema_ref(), None))
         }
+        // Kept by its text it would outlive the view.
+        other if is_through => Box::pin(job.check(other)).await.map(|()| Vec::new()),
         other => job.check_once(other).await.map(|()| Vec::new()),
     }
 }

@@ -144,6 +144,15 @@ impl Job {
         if self.is_system_table(name) {
             return Ok(unable(kind));
         }
+        if let Some((database, view)) = self.view(name) {
+            return match kind {
+                MaintenanceKind::Check => match self.view_columns(&database, &view).await {
+                    Ok(_) => Ok(ok()),
+                    Err(error) => Ok(damaged(error.message)),
+                },
+                _ => Ok(failed(&Job::not_base_table(&database, &view.name))),
+            };
+        }
         let table = match self.table(name) {
             Ok(table) => table,
             Err(error) => return Ok(failed(&error)),
@@ -173,7 +182,7 @@ impl Job {
     /// The checksum of a table; none where it does not exist or is made anew for each statement, or
     /// where one is asked for that is kept: none is.
     async fn checksum(&self, name: &TableName, quick: bool) -> Result<Option<u64>, MySqlError> {
-        if self.is_system_table(name) {
+        if self.is_system_table(name) || self.view(name).is_some() {
             return Ok(None);
         }
         let table = match self.table(name) {

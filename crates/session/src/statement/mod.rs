@@ -11,6 +11,7 @@ mod assign;
 mod assigning;
 mod batch;
 mod bind;
+mod bound_table;
 mod change;
 mod changing_batch;
 mod check;
@@ -48,6 +49,7 @@ mod slots;
 mod statement_values;
 mod succession;
 mod turns;
+mod view;
 mod working_table;
 mod write;
 mod written;
@@ -81,7 +83,7 @@ pub(crate) use known_tables::{KnownTables, run_known_table};
 pub(crate) use point::{Attempt, Known, run_known};
 pub(crate) use repeated::{Repeated, run_repeated};
 pub(crate) use route::{is_control, is_light};
-pub(crate) use rules::Lately;
+pub(crate) use rules::{Lately, ViewCheck};
 pub(crate) use turns::Busy;
 
 /// What a statement has at hand.
@@ -90,6 +92,8 @@ pub(crate) struct Job {
     pub(crate) connection: Arc<Connection>,
     pub(crate) running: Arc<Running>,
     pub(crate) source: Arc<Source>,
+    /// What rows must meet that are written through a view.
+    pub(crate) view_check: Option<Arc<ViewCheck>>,
 }
 
 /// Reads and runs the text of `running`.
@@ -101,6 +105,7 @@ pub(crate) async fn run(
         connection,
         running,
         source: Arc::default(),
+        view_check: None,
     };
     let explains = job.connection.explains.load(Ordering::Relaxed);
     if !explains && let Some(ended) = Box::pin(job.long_known()).await {
@@ -123,12 +128,21 @@ pub(crate) async fn run(
     job.connection.begin_statement(keeps_warnings);
     let (mut statement, source) = parsed?;
     job.source = Arc::new(source);
+    let through = job.change_through_views(&mut statement)?;
     job.name_defaults(&mut statement)?;
     job.running.enter(Stage::Executing);
     if explains {
         Box::pin(job.explain_for_log(&statement)).await;
     }
-    let outcome = match Box::pin(job.point(&statement)).await? {
+    // What is kept for a text knows the tables that stand in it, and no views.
+    let known = match through {
+        Some(through) => {
+            job.view_check = through.check;
+            None
+        }
+        None => Box::pin(job.point(&statement)).await?,
+    };
+    let outcome = match known {
         Some(outcome) => outcome,
         None => job.dispatch(statement).await?,
     };
@@ -264,6 +278,8 @@ impl Job {
             Statement::Explain(explain) => Box::pin(self.explain(explain)).await,
             Statement::CreateTable(table) => Box::pin(self.create_table(*table)).await,
             Statement::DropTable(drop) => self.drop_table(&drop).await,
+            Statement::CreateView(view) => Box::pin(self.create_view(*view)).await,
+            Statement::DropView(drop) => self.drop_views(&drop),
             Statement::DropAbsent(drop) => self.drop_absent(&drop),
             Statement::AlterTable(alter) => Box::pin(self.alter_table(*alter)).await,
             Statement::RenameTable(names) => Box::pin(self.rename_tables(names)).await,
@@ -466,6 +482,9 @@ impl Job {
                 mayfly_table::Error::UnknownDatabase { .. } => {
                     MySqlError::no_such_table(&database, &name.table)
                 }
+                _ if shared.dictionary.view(&database, &name.table).is_some() => {
+                    Job::not_base_table(&database, &name.table)
+                }
                 error => errors::from_table(&error),
             })
     }
@@ -485,6 +504,8 @@ fn defines(statement: &Statement) -> bool {
             | Statement::AlterTable(_)
             | Statement::RenameTable(_)
             | Statement::Truncate(_)
+            | Statement::CreateView(_)
+            | Statement::DropView(_)
             | Statement::DropAbsent(_)
             | Statement::CreateDatabase { .. }
             | Statement::DropDatabase { .. }

@@ -98,7 +98,11 @@ impl Job {
             alias: &origin.alias,
         };
         let Some(name) = origin.table_name() else {
-            return Some(ColumnOrigin::with_names(&named_in(""), &origin.column));
+            let database = origin.database.as_deref().unwrap_or_default();
+            return Some(ColumnOrigin::with_names(
+                &named_in(database),
+                &origin.column,
+            ));
         };
         let database = self.database_of(&name).ok()?;
         let named = named_in(&database);

@@ -1,4 +1,5 @@
-//! What the definition of a table makes of its rows: generated columns and CHECK constraints.
+//! What the definition of a table makes of its rows: generated columns and CHECK constraints; and
+//! the condition of a view that they are written through.
 //!
 //! Owns their expressions, made ready once, and the answers that they give for the rows of a batch.
 //! What then becomes of a row is the business of who writes it. A table that has neither has no
@@ -19,7 +20,7 @@ use mayfly_sql::parse::parse_expression;
 use mayfly_sql::plan::Planner;
 use mayfly_sql::typing::type_planner;
 use mayfly_table::{Definition, Table};
-use mayfly_types::MySqlError;
+use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
 use super::batch::batch_of;
@@ -34,8 +35,40 @@ pub(crate) struct Rules {
     schema: SchemaRef,
     /// Columns that are computed by their places, in the order in which they depend on each other.
     computed: Vec<(usize, Computed)>,
-    /// Names of the constraints that are enforced, each with what is true where it is violated.
-    checks: Vec<(String, Computed)>,
+    /// What is enforced, each with what is true where it is violated.
+    checks: Vec<(Check, Computed)>,
+}
+
+/// Something that a row must meet.
+#[derive(Debug)]
+pub(crate) enum Check {
+    /// A constraint of the table, by its name.
+    Constraint(String),
+    /// The condition of a view, by its database and its name.
+    View(String, String),
+}
+
+impl Check {
+    /// The error of a row that violates it.
+    pub(crate) fn error(&self) -> MySqlError {
+        match self {
+            Check::Constraint(name) => MySqlError::new(ErrorCode::CheckViolated, &[name]),
+            Check::View(database, name) => {
+                MySqlError::new(ErrorCode::ViewCheckFailed, &[database, name])
+            }
+        }
+    }
+}
+
+/// WITH CHECK OPTION of the view that a statement writes through.
+#[derive(Debug)]
+pub(crate) struct ViewCheck {
+    /// The database and the name of the view.
+    pub(crate) view: (String, String),
+    /// The name of the table that is written.
+    pub(crate) table: String,
+    /// What must be true of its rows.
+    pub(crate) condition: Expr,
 }
 
 /// The rules of tables that a session wrote lately. A table never changes its definition, and what
@@ -68,6 +101,14 @@ impl Job {
     /// The rules of a table; `None` if it has none. Those that are not known are made ready on a
     /// thread that plans.
     pub(crate) async fn rules(&self, table: &Arc<Table>) -> Result<Option<Arc<Rules>>, MySqlError> {
+        let view_check = self.view_check.as_ref();
+        if let Some(check) = view_check.filter(|check| check.table == table.name()) {
+            // It is one of the statement: others have other rules of the table.
+            let definition = Arc::clone(table.definition_handle());
+            let check = Arc::clone(check);
+            let rules = self.plan(move |job| Rules::of(job, &definition, Some(&check)));
+            return rules.await.map(|rules| Some(Arc::new(rules)));
+        }
         if !Rules::exist(table.definition()) {
             return Ok(None);
         }
@@ -78,7 +119,9 @@ impl Job {
             return Ok(known);
         }
         let definition = Arc::clone(table.definition_handle());
-        let rules = self.plan(move |job| Rules::of(job, &definition)).await?;
+        let rules = self
+            .plan(move |job| Rules::of(job, &definition, None))
+            .await?;
         let rules = Arc::new(rules);
         let mut local = self.connection.local();
         local.rules.keep(table, division_digits, &rules);
@@ -102,7 +145,7 @@ impl Job {
         let definition = definition.clone();
         self.plan(move |job| {
             if has_rules {
-                Rules::of(job, &definition)?;
+                Rules::of(job, &definition, None)?;
             }
             Rules::of_defaults(job, &definition, defaults).map(|_| ())
         })
@@ -159,11 +202,15 @@ impl Rules {
         columns.any(|column| column.generated.is_some()) || checks.any(|check| check.is_enforced)
     }
 
-    /// The rules of a definition.
+    /// The rules of a definition, and what a view asks besides.
     ///
     /// # Errors
     /// Those of expressions that cannot be computed.
-    fn of(job: &Job, definition: &Definition) -> Result<Rules, MySqlError> {
+    fn of(
+        job: &Job,
+        definition: &Definition,
+        view_check: Option<&ViewCheck>,
+    ) -> Result<Rules, MySqlError> {
         let mut places = Vec::new();
         let mut names = Vec::new();
         let mut expressions = Vec::new();
@@ -174,10 +221,17 @@ impl Rules {
             }
         }
         for check in definition.checks.iter().filter(|check| check.is_enforced) {
-            names.push(check.name.clone());
+            names.push(Check::Constraint(check.name.clone()));
             let condition = parse_expression(&check.expression)?;
             let condition = Expr::Nested(Box::new(condition));
             expressions.push(Expr::IsFalse(Box::new(condition)));
+        }
+        if let Some(check) = view_check {
+            let (database, name) = check.view.clone();
+            names.push(Check::View(database, name));
+            // Unlike a constraint it does not take what is unknown.
+            let condition = Expr::Nested(Box::new(check.condition.clone()));
+            expressions.push(Expr::IsNotTrue(Box::new(condition)));
         }
         // What `||` means was fixed when the table was made.
         let (schema, ready) = ready(job, definition, expressions, true)?;
@@ -248,18 +302,18 @@ impl Rules {
         Ok((values, Arc::clone(computed.field())))
     }
 
-    /// For each row the first constraint that it violates; `None` if no row does.
+    /// For each row the first of them that it violates; `None` if no row does.
     pub(crate) fn violated(
         &self,
         columns: &[ArrayRef],
         rows: usize,
-    ) -> Result<Option<Vec<Option<&str>>>, MySqlError> {
+    ) -> Result<Option<Vec<Option<&Check>>>, MySqlError> {
         if self.checks.is_empty() {
             return Ok(None);
         }
         let batch = batch_of(&self.schema, columns.to_vec(), rows)?;
-        let mut found: Option<Vec<Option<&str>>> = None;
-        for (name, computed) in &self.checks {
+        let mut found: Option<Vec<Option<&Check>>> = None;
+        for (check, computed) in &self.checks {
             let values = computed.values(&batch);
             let values = values.map_err(|error| errors::from_plan(&error))?;
             let is_false = cast(&values, &DataType::Boolean)
@@ -271,7 +325,7 @@ impl Rules {
             let found = found.get_or_insert_with(|| vec![None; rows]);
             for (row, first) in found.iter_mut().enumerate() {
                 if first.is_none() && is_false.is_valid(row) && is_false.value(row) {
-                    *first = Some(name);
+                    *first = Some(check);
                 }
             }
         }

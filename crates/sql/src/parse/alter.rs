@@ -8,14 +8,17 @@ use mayfly_types::CharacterSet;
 use super::column::{self, character_set, collation};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, absent, create, unsupported};
-use crate::statement::{AlterAction, AlterTable, ColumnDefinition, Placement, Statement};
+use super::{Result, absent, create, unsupported, view};
+use crate::statement::{AlterAction, AlterTable, ColumnDefinition, OldView, Placement, Statement};
 
 /// The name by which ALTER TABLE knows the primary key.
 const PRIMARY: &str = "PRIMARY";
 
 pub(super) fn alter(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("ALTER")?;
+    if view::is_next(cursor) {
+        return view::create(cursor, OldView::Needed);
+    }
     let _ = cursor.word("ONLINE");
     let ignore = cursor.word("IGNORE");
     if !cursor.word("TABLE") {

@@ -12,8 +12,8 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError, NoCollation};
 use super::column::{as_binary, character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, absent, prepare, unsupported};
-use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, Statement, TableName};
+use super::{Result, absent, prepare, unsupported, view};
+use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, OldView, Statement};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("CREATE")?;
@@ -34,6 +34,13 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     }
     if !temporary && (cursor.peek_word("INDEX") || cursor.peek_words(&["UNIQUE", "INDEX"])) {
         return key::create_index(cursor, or_replace);
+    }
+    if !temporary && view::is_next(cursor) {
+        let old = match or_replace {
+            true => OldView::Replaced,
+            false => OldView::Refused,
+        };
+        return view::create(cursor, old);
     }
     let kind = match temporary {
         true => None,
@@ -61,6 +68,9 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if cursor.peek_word("PREPARE") {
         return prepare::deallocate(cursor);
     }
+    if cursor.word("VIEW") {
+        return view::drop(cursor);
+    }
     for (word, kind) in ABSENT {
         if cursor.word(word) {
             return drop_absent(cursor, kind);
@@ -77,23 +87,11 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
     Ok(Statement::DropTable(DropTable {
         temporary,
         if_exists,
-        names: dropped(cursor)?,
+        names: cursor.dropped()?,
     }))
 }
 
-/// The names of tables or views that are dropped, and words that change nothing.
-fn dropped(cursor: &mut Cursor<'_>) -> Result<Vec<TableName>> {
-    let mut names = Vec::new();
-    cursor.list(|cursor| {
-        names.push(cursor.table_name()?);
-        Ok(())
-    })?;
-    let _ = cursor.word("RESTRICT") || cursor.word("CASCADE");
-    Ok(names)
-}
-
-const ABSENT: [(&str, Absent); 5] = [
-    ("VIEW", Absent::View),
+const ABSENT: [(&str, Absent); 4] = [
     ("PROCEDURE", Absent::Procedure),
     ("FUNCTION", Absent::Function),
     ("TRIGGER", Absent::Trigger),
@@ -102,14 +100,10 @@ const ABSENT: [(&str, Absent); 5] = [
 
 fn drop_absent(cursor: &mut Cursor<'_>, kind: Absent) -> Result<Statement> {
     let if_exists = cursor.words(&["IF", "EXISTS"]);
-    let names = match kind {
-        Absent::View => dropped(cursor)?,
-        _ => vec![cursor.table_name()?],
-    };
     Ok(Statement::DropAbsent(DropAbsent {
         kind,
         if_exists,
-        names,
+        name: cursor.table_name()?,
     }))
 }
 

@@ -29,6 +29,11 @@ impl<'a> Cursor<'a> {
         self.parser.peek_token_ref().token.clone()
     }
 
+    /// A token behind the next one, by how many stand before it.
+    pub(crate) fn peek_ahead(&self, ahead: usize) -> &Token {
+        &self.parser.peek_nth_token_ref(ahead).token
+    }
+
     pub(crate) fn skip(&mut self) {
         self.parser.advance_token();
     }
@@ -120,6 +125,17 @@ impl<'a> Cursor<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// The names of tables or views that are dropped, and words that change nothing.
+    pub(super) fn dropped(&mut self) -> Result<Vec<TableName>> {
+        let mut names = Vec::new();
+        self.list(|cursor| {
+            names.push(cursor.table_name()?);
+            Ok(())
+        })?;
+        let _ = self.word("RESTRICT") || self.word("CASCADE");
+        Ok(names)
     }
 
     /// The parts of the name of a column: its database and its table may stand before it.

@@ -28,6 +28,7 @@ mod show_server;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod view;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};

@@ -97,7 +97,7 @@ fn grantee(cursor: &mut Cursor<'_>) -> Result<Option<Account>> {
 }
 
 /// `user`, `user@host` or CURRENT_USER, which is `None`.
-fn account(cursor: &mut Cursor<'_>) -> Result<Option<Account>> {
+pub(super) fn account(cursor: &mut Cursor<'_>) -> Result<Option<Account>> {
     if cursor.word("CURRENT_USER") {
         if cursor.token(&Token::LParen) {
             cursor.parser.expect_token(&Token::RParen)?;
@@ -136,14 +136,16 @@ fn engine(cursor: &mut Cursor<'_>) -> Result<Show> {
     Ok(Show::EngineStatus(name))
 }
 
-/// SHOW CREATE of what there is none of.
+/// SHOW CREATE of a view, and of what there is none of.
 fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
-    const KINDS: [(&str, Absent); 5] = [
+    if cursor.word("VIEW") {
+        return Ok(Show::CreateView(cursor.table_name()?));
+    }
+    const KINDS: [(&str, Absent); 4] = [
         ("EVENT", Absent::Event),
         ("FUNCTION", Absent::Function),
         ("PROCEDURE", Absent::Procedure),
         ("TRIGGER", Absent::Trigger),
-        ("VIEW", Absent::View),
     ];
     match KINDS.iter().find(|(word, _)| cursor.word(word)) {
         Some((_, kind)) => Ok(Show::CreateAbsent(*kind, cursor.table_name()?)),

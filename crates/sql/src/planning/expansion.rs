@@ -10,10 +10,13 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, SetExpr, TableFactor, Visitor};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::watch::hold_bytes;
+use crate::bindings::Bindings;
+use crate::references::table_name;
+use crate::statement::TableName;
 use crate::walk;
 
 /// In one statement, subqueries and all parts of a UNION included. Planning so many takes seconds.
@@ -21,6 +24,8 @@ const TABLES_MAX: u64 = 10_000;
 /// Set operations and joins above one another: the longest chain of one text, over a FROM clause of
 /// as many tables as there may be.
 const DEPTH_MAX: u64 = 1100;
+/// What a view adds to the depth: the planner begins anew inside of it, which takes stack.
+const VIEW_DEPTH: u64 = 16;
 /// What one takes with its share of the operators above it.
 const TABLE_BYTES: u64 = 8 << 10;
 
@@ -28,8 +33,8 @@ const TABLE_BYTES: u64 = 8 << 10;
 ///
 /// # Errors
 /// 1116 for too many, 1436 for a plan that is too deep; those of the watch.
-pub fn hold_tables(query: &Query) -> Result<()> {
-    let Extent { tables, depth } = count(query);
+pub fn hold_tables(query: &Query, bindings: &Bindings) -> Result<()> {
+    let Extent { tables, depth } = count(query, bindings);
     if tables > TABLES_MAX {
         let error = MySqlError::new(ErrorCode::TooManyTables, &[&TABLES_MAX]);
         return Err(DataFusionError::External(Box::new(error)));
@@ -41,8 +46,13 @@ pub fn hold_tables(query: &Query) -> Result<()> {
     hold_bytes(tables * TABLE_BYTES)
 }
 
-fn count(query: &Query) -> Extent {
-    let mut expansion = Expansion::default();
+fn count(query: &Query, bindings: &Bindings) -> Extent {
+    let mut expansion = Expansion {
+        bindings,
+        scopes: Vec::new(),
+        names: HashMap::new(),
+        extent: Extent::default(),
+    };
     let _always_continues = walk::read(query, &mut expansion);
     expansion.extent
 }
@@ -52,6 +62,13 @@ fn count(query: &Query) -> Extent {
 struct Extent {
     tables: u64,
     depth: u64,
+}
+
+/// How many tables a view has where it is named, and how deep its plan is there.
+pub(crate) fn extent_of_view(query: &Query, bindings: &Bindings) -> (u64, u64) {
+    let Extent { tables, depth } = count(query, bindings);
+    // One without tables is planned as often as it is named, too.
+    (tables.max(1), depth.saturating_add(VIEW_DEPTH))
 }
 
 impl Extent {
@@ -70,8 +87,8 @@ struct Scope {
     expressions: HashMap<String, Extent>,
 }
 
-#[derive(Default)]
-struct Expansion {
+struct Expansion<'a> {
+    bindings: &'a Bindings,
     /// The queries around the place that is visited, the innermost last.
     scopes: Vec<Scope>,
     /// The names of common table expressions, by the address of their query.
@@ -80,12 +97,24 @@ struct Expansion {
     extent: Extent,
 }
 
-impl Expansion {
+impl Expansion<'_> {
     fn add(&mut self, part: Extent) {
         match self.scopes.last_mut() {
             Some(scope) => scope.extent.add(part),
             None => self.extent.add(part),
         }
+    }
+
+    /// The extent of a view, if the name is that of one.
+    fn view(&self, name: &ObjectName) -> Option<Extent> {
+        let TableName { database, table } = table_name(name)?;
+        let database = database.or_else(|| self.bindings.database.clone())?;
+        let bound = self.bindings.tables.get(&(database, table))?;
+        let view = bound.view.as_ref()?;
+        Some(Extent {
+            tables: view.tables,
+            depth: view.depth,
+        })
     }
 
     fn expression(&self, name: &str) -> Option<Extent> {
@@ -118,7 +147,7 @@ fn address(query: &Query) -> usize {
     std::ptr::from_ref(query).addr()
 }
 
-impl Visitor for Expansion {
+impl Visitor for Expansion<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -146,11 +175,12 @@ impl Visitor for Expansion {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, .. } = factor {
-            let name = match name.0.as_slice() {
+            let single = match name.0.as_slice() {
                 [name] => name.as_ident().map(|name| name.value.to_lowercase()),
                 _ => None,
             };
-            let expression = name.and_then(|name| self.expression(&name));
+            let expression = single.and_then(|name| self.expression(&name));
+            let expression = expression.or_else(|| self.view(name));
             let table = Extent {
                 tables: 1,
                 depth: 0,
@@ -164,12 +194,13 @@ impl Visitor for Expansion {
 #[cfg(test)]
 mod tests {
     use super::{Extent, count};
+    use crate::bindings::Bindings;
     use crate::parse::parse;
     use crate::statement::Statement;
 
     fn extent(text: &str) -> Extent {
         match parse(text) {
-            Ok((Statement::Query(query), _)) => count(&query),
+            Ok((Statement::Query(query), _)) => count(&query, &Bindings::default()),
             _ => panic!("{text}"),
         }
     }

@@ -31,6 +31,7 @@ mod written_order;
 
 pub use copied_syntax::check_syntax;
 pub(crate) use copies::check_grown;
+pub(crate) use expansion::extent_of_view;
 pub use expansion::hold_tables;
 pub use materialized::{Optimized, is_materialized, optimized_with_tables, physical_with_tables};
 pub use optimize::{analyzed, optimized, physical, with_rules};

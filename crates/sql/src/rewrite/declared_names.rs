@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::bindings::{Bindings, FILES};
 use crate::functions::any_value;
 use crate::handed_on::handed_on;
+use crate::view_mark;
 
 /// The spelling of the column at a place; `None` if it is no column of a table, or has another
 /// name there.
@@ -38,6 +39,12 @@ pub(super) fn declared<'a>(
                 }
                 let mut exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
                 below(exprs.nth(place)?, &aggregate.input)?
+            }
+            LogicalPlan::SubqueryAlias(alias) if view_mark::named(alias).is_some() => {
+                let (database, view) = view_mark::named(alias)?;
+                let view = (database.to_owned(), view.to_owned());
+                let column = bindings.tables.get(&view)?.columns.get(place)?;
+                return (column.to_lowercase() == *name).then_some(column);
             }
             // The first SELECT names the columns.
             LogicalPlan::Union(_) | LogicalPlan::SubqueryAlias(_) => {

@@ -379,7 +379,12 @@ impl<'a> Columns<'a> {
             table,
             is_merged: match table {
                 TableFactor::Derived { subquery, .. } => is_merged(subquery, self.bindings),
-                table => self.cte(table).is_some_and(|cte| cte.is_merged),
+                table => match self.cte(table) {
+                    Some(cte) => cte.is_merged,
+                    None => base_table(table, self.bindings)
+                        .and_then(|(.., bound)| bound.view.as_ref())
+                        .is_some_and(|view| view.is_merged),
+                },
             },
             within: self,
             columns: OnceCell::new(),

@@ -18,7 +18,7 @@ use crate::from_list;
 
 /// Whether a query that is a table is merged into the one around it: one SELECT over tables that
 /// leaves rows what they are.
-pub(super) fn is_merged(query: &Query, bindings: &Bindings) -> bool {
+pub(crate) fn is_merged(query: &Query, bindings: &Bindings) -> bool {
     let select = match query.body.as_ref() {
         SetExpr::Select(select) => select,
         SetExpr::Query(inner) => {

@@ -13,7 +13,7 @@ mod grouping;
 pub(crate) mod invisible;
 mod labels;
 mod long_literals;
-mod merged;
+pub(crate) mod merged;
 mod order_names;
 pub(crate) mod qualifiers;
 mod recursion;

@@ -10,12 +10,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::found::Found;
 use super::{Block, Clause, Exclusion, Kind, Part, Selects, SetResult, Subquery, Window};
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, BoundView};
 use crate::from_list::{constraint, tables};
 use crate::inner_name;
 use crate::references::table_name;
 use crate::rewrite::refused::{groups, is_grouped};
 use crate::rewrite::relation::{is_dual, table_as_select};
+use crate::statement::TableName;
 use crate::walk;
 
 /// The names that expressions of a SELECT may mean.
@@ -54,8 +55,8 @@ pub(super) struct Reader<'a> {
     ctes: Vec<HashMap<String, Cte>>,
 }
 
-impl Reader<'_> {
-    pub(super) fn read(query: &Query, bindings: &Bindings) -> Selects {
+impl<'a> Reader<'a> {
+    pub(super) fn read(query: &Query, bindings: &'a Bindings) -> Selects {
         let mut reader = Reader {
             bindings,
             selects: Selects::default(),
@@ -273,6 +274,10 @@ impl Reader<'_> {
                         }
                     }
                     Some(cte) => self.derived(&cte.query, Some(&table.table), called, id),
+                    None if let Some(view) = self.view(&table) => {
+                        let name = called.unwrap_or(table.table);
+                        self.view_inside(view, name, id);
+                    }
                     None => {
                         let name = called.unwrap_or_else(|| table.table.clone());
                         let table = table.table;
@@ -313,6 +318,22 @@ impl Reader<'_> {
         }
         let name = called.or_else(|| cte.map(str::to_owned));
         self.add(id, Part::Derived { id: number, name });
+    }
+
+    /// The view of a name.
+    fn view(&self, name: &TableName) -> Option<&'a BoundView> {
+        let database = name.database.as_ref().or(self.bindings.database.as_ref())?;
+        let place = (database.clone(), name.table.clone());
+        self.bindings.tables.get(&place)?.view.as_deref()
+    }
+
+    /// A view is a derived table, in which names mean what they mean there.
+    fn view_inside(&mut self, view: &'a BoundView, called: String, id: usize) {
+        let outside = std::mem::replace(&mut self.bindings, &view.bindings);
+        let ctes = std::mem::take(&mut self.ctes);
+        self.derived(&view.query, None, Some(called), id);
+        self.ctes = ctes;
+        self.bindings = outside;
     }
 
     /// The SELECT that a query is, if it has a row for each one of its tables or fewer.

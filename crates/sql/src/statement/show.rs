@@ -45,6 +45,8 @@ pub enum Show {
     FileColumns(String),
     /// SHOW CREATE TABLE.
     CreateTable(TableName),
+    /// SHOW CREATE VIEW.
+    CreateView(TableName),
     /// SHOW CREATE DATABASE.
     CreateDatabase {
         /// Its name.

@@ -280,8 +280,6 @@ pub struct DropTable {
 /// What there is none of here and DROP may name all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// VIEW.
-    View,
     /// PROCEDURE.
     Procedure,
     /// FUNCTION.
@@ -292,13 +290,13 @@ pub enum Absent {
     Event,
 }
 
-/// DROP VIEW, PROCEDURE, FUNCTION, TRIGGER and EVENT.
+/// DROP PROCEDURE, FUNCTION, TRIGGER and EVENT.
 #[derive(Debug, Clone)]
 pub struct DropAbsent {
     /// What it names.
     pub kind: Absent,
     /// IF EXISTS.
     pub if_exists: bool,
-    /// The names: several of views, else one.
-    pub names: Vec<TableName>,
+    /// Its name.
+    pub name: TableName,
 }

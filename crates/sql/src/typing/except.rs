@@ -77,7 +77,10 @@ pub(crate) fn number_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
         Ok(match &plan {
             // Where the left rows are distinct there is one of each.
             LogicalPlan::Join(join)
-                if is_set_operation(join) && !matches!(*join.left, LogicalPlan::Distinct(_)) =>
+                if is_set_operation(join)
+                    && !matches!(*join.left, LogicalPlan::Distinct(_))
+                    // Those of a view were numbered with it.
+                    && !numbers_rows(&join.left) =>
             {
                 Transformed::yes(numbered(join)?)
             }

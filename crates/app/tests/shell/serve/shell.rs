@@ -137,7 +137,9 @@ fn a_dump_makes_the_same_tables() {
         INSERT INTO one (t, d, b, at) VALUES ('q''uote\\n\\\\', 1.5, x'00FF27', '2024-01-02 03:04:05.678'),
             (NULL, NULL, NULL, NULL);
         CREATE TABLE two (a BIGINT UNSIGNED, f DOUBLE, CHECK (f <> 2));
-        INSERT INTO two VALUES (18446744073709551615, 0.1), (0, 1e300)";
+        INSERT INTO two VALUES (18446744073709551615, 0.1), (0, 1e300);
+        CREATE VIEW three AS SELECT id, d AS x /* not the text */ FROM one WHERE d > 1 WITH CHECK OPTION;
+        CREATE SQL SECURITY INVOKER VIEW four (p) AS SELECT x FROM three";
     let Some(made) = shell(&server, &["test"], script) else {
         return;
     };
@@ -166,7 +168,8 @@ fn a_dump_makes_the_same_tables() {
     );
     let loaded = shell(&server, &["copy"], &dumped.out).expect("it ran before");
     assert_eq!((loaded.code, loaded.err.as_str()), (Some(0), ""));
-    let all = "SHOW CREATE TABLE one; SHOW CREATE TABLE two; SELECT id, t, d, HEX(b), at, e FROM one; SELECT * FROM two";
+    let all = "SHOW CREATE TABLE one; SHOW CREATE TABLE two; SELECT id, t, d, HEX(b), at, e FROM one; SELECT * FROM two; \
+               SHOW CREATE VIEW three; SHOW CREATE TABLE four; SELECT * FROM four";
     let [old, new] = ["test", "copy"].map(|database| shell(&server, &[database], all));
     assert_eq!(
         old.expect("it ran before").out,

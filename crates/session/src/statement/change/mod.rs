@@ -30,7 +30,7 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use super::assigning::Assigning;
-use super::bind::invisible_columns;
+use super::bound_table::invisible_columns;
 use super::query::Ready;
 use super::turns::{HeldTurns, purpose_of_change};
 use super::working_table::WorkingTable;

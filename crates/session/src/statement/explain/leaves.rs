@@ -26,6 +26,7 @@ use mayfly_sql::file_name;
 use mayfly_sql::inner_name::shown;
 use mayfly_sql::planning::{Optimized, is_materialized};
 use mayfly_sql::typing::LOOKED_UP;
+use mayfly_sql::view_mark::is_mark;
 use mayfly_types::ColumnType;
 
 use crate::files;
@@ -110,7 +111,8 @@ fn of_level(
             LogicalPlan::SubqueryAlias(named) => {
                 // What the planner names itself, nobody has written.
                 let name = shown(named.alias.table());
-                let is_own = name.starts_with("__") || name.starts_with(LOOKED_UP);
+                let is_own =
+                    name.starts_with("__") || name.starts_with(LOOKED_UP) || is_mark(&named.alias);
                 alias = (!is_own).then(|| name.to_owned());
             }
             // Named by the SELECT that reads it.

@@ -106,7 +106,7 @@ fn accounts(job: &Job) -> BTreeSet<(String, String)> {
 }
 
 /// The name and the host of the account of a connection.
-pub(super) fn connection_account(connection: &Connection) -> (String, String) {
+pub(crate) fn connection_account(connection: &Connection) -> (String, String) {
     let user = connection.values.lock().user.clone();
     let (name, host) = user.rsplit_once('@').unwrap_or((&user, ""));
     (name.to_owned(), host.to_owned())

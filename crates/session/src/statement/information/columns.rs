@@ -1,13 +1,14 @@
 //! COLUMNS.
 
 use mayfly_table::Column;
-use mayfly_types::ColumnType;
+use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning};
 
 use super::super::Job;
 use super::super::define::{CHARACTER_BYTES, declared_length};
 use super::super::show::columns::{PRIVILEGES, collation, extra, key_of};
 use super::super::show::definition::default_value;
 use super::CATALOG;
+use super::views::all_views;
 use crate::listing::{Listing, some};
 
 pub(super) fn columns(job: &Job) -> Listing {
@@ -47,43 +48,79 @@ pub(super) fn columns(job: &Job) -> Listing {
     for (database, table, _) in job.all_tables() {
         let definition = table.definition();
         for (index, column) in definition.columns.iter().enumerate() {
-            let mut row = vec![
-                some(CATALOG),
-                some(&database),
-                some(table.name()),
-                some(&column.name),
-                some(index + 1),
-                column.default.as_deref().and_then(default_value),
-                some(if column.is_nullable { "YES" } else { "NO" }),
-                some(data_type(&column.column_type)),
-            ];
-            row.extend(lengths(&column.column_type));
-            row.extend(numbers(&column.column_type));
-            let digits = match column.column_type {
-                ColumnType::Date | ColumnType::Year => None,
-                ref other => other.is_temporal().then(|| other.second_digits()),
-            };
-            row.extend([
-                digits.map(|digits| digits.to_string()),
-                character_set(column),
-                collation(column),
-                some(&column.column_type),
-                some(key_of(definition, index)),
-                some(extra(column)),
-                some(PRIVILEGES),
-                some(&column.comment),
-                some(
-                    column
-                        .generated
-                        .as_ref()
-                        .map_or("", |generated| &generated.expression),
-                ),
-                None,
-            ]);
-            listing.push(row);
+            let key = key_of(definition, index);
+            listing.push(row((&database, table.name()), index, column, key));
         }
     }
     listing
+}
+
+impl Job {
+    /// Adds the columns of views, which are planned for it; one that is invalid has none, and a
+    /// warning.
+    pub(super) async fn add_columns_of_views(
+        &self,
+        listing: &mut Listing,
+    ) -> Result<(), MySqlError> {
+        for (database, view) in all_views(self) {
+            match self.view_columns(&database, &view).await {
+                Ok(columns) => {
+                    for (index, column) in columns.iter().enumerate() {
+                        listing.push(row((&database, &view.name), index, column, ""));
+                    }
+                }
+                Err(error) if error.is(ErrorCode::ViewInvalid) => {
+                    let level = Level::Warning;
+                    self.connection.warn(Warning { level, error });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row of a column at a place of a table.
+fn row(
+    (database, table): (&str, &str),
+    index: usize,
+    column: &Column,
+    key: &str,
+) -> Vec<Option<String>> {
+    let mut row = vec![
+        some(CATALOG),
+        some(database),
+        some(table),
+        some(&column.name),
+        some(index + 1),
+        column.default.as_deref().and_then(default_value),
+        some(if column.is_nullable { "YES" } else { "NO" }),
+        some(data_type(&column.column_type)),
+    ];
+    row.extend(lengths(&column.column_type));
+    row.extend(numbers(&column.column_type));
+    let digits = match column.column_type {
+        ColumnType::Date | ColumnType::Year => None,
+        ref other => other.is_temporal().then(|| other.second_digits()),
+    };
+    row.extend([
+        digits.map(|digits| digits.to_string()),
+        character_set(column),
+        collation(column),
+        some(&column.column_type),
+        some(key),
+        some(extra(column)),
+        some(PRIVILEGES),
+        some(&column.comment),
+        some(
+            column
+                .generated
+                .as_ref()
+                .map_or("", |generated| &generated.expression),
+        ),
+        None,
+    ]);
+    row
 }
 
 /// The name of a type alone: `decimal` of `decimal(10,2) unsigned`.

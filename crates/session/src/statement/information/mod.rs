@@ -18,7 +18,9 @@ mod server;
 mod sys;
 mod tables;
 mod uninstrumented;
+mod views;
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use mayfly_sql::statement::TableName;
@@ -30,11 +32,15 @@ use super::show::profile;
 use crate::connection::Connection;
 use crate::listing::Listing;
 use crate::outcome::Outcome;
+pub(crate) use accounts::connection_account;
 pub(crate) use processes::processlist;
 pub(crate) use sys::{short_bytes, short_time};
 
 /// The name of the database, of which case does not count.
 pub(crate) const DATABASE: &str = "information_schema";
+
+/// The table of the columns of all tables.
+const COLUMNS: &str = "COLUMNS";
 
 /// The catalog that everything is in.
 const CATALOG: &str = "def";
@@ -42,7 +48,7 @@ const CATALOG: &str = "def";
 type Make = fn(&Job) -> Listing;
 
 /// The tables of INFORMATION_SCHEMA that may have rows.
-const TABLES: [(&str, Make); 27] = [
+const TABLES: [(&str, Make); 28] = [
     ("CHARACTER_SETS", server::character_sets),
     ("CHECK_CONSTRAINTS", constraints::check_constraints),
     ("COLLATIONS", server::collations),
@@ -50,7 +56,7 @@ const TABLES: [(&str, Make); 27] = [
         "COLLATION_CHARACTER_SET_APPLICABILITY",
         server::applicability,
     ),
-    ("COLUMNS", columns::columns),
+    (COLUMNS, columns::columns),
     ("COLUMNS_EXTENSIONS", extensions::columns),
     ("ENGINES", server::engines),
     ("GLOBAL_STATUS", server::global_status),
@@ -73,6 +79,7 @@ const TABLES: [(&str, Make); 27] = [
     ("TABLE_CONSTRAINTS_EXTENSIONS", extensions::constraints),
     ("USER_ATTRIBUTES", accounts::user_attributes),
     ("USER_PRIVILEGES", accounts::user_privileges),
+    ("VIEWS", views::views),
 ];
 
 /// A database whose tables are made anew.
@@ -206,6 +213,24 @@ impl Job {
     /// The table of this name that is made anew, if there is one and nobody made another.
     pub(crate) fn system_table(&self, database: &str, name: &TableName) -> Option<Listing> {
         self.system_of(database, name)?.table(&name.table, self)
+    }
+
+    /// The same, with what is planned for it.
+    pub(crate) fn planned_system_table<'a>(
+        &'a self,
+        database: &'a str,
+        name: &'a TableName,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Listing>, MySqlError>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut made = self.system_table(database, name);
+            if let Some(listing) = &mut made
+                && is_database(database)
+                && name.table.eq_ignore_ascii_case(COLUMNS)
+            {
+                self.add_columns_of_views(listing).await?;
+            }
+            Ok(made)
+        })
     }
 
     /// Whether there is one. It is not made.

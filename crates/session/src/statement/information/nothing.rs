@@ -8,7 +8,7 @@
 //! `INNODB_LOCKS` and `INNODB_LOCK_WAITS` as MariaDB 10.11 does. An ENUM or a SET is a text.
 
 /// The names of the tables, and their columns as `Listing::declared` takes them.
-pub(super) const TABLES: [(&str, &str); 45] = [
+pub(super) const TABLES: [(&str, &str); 44] = [
     (
         "ADMINISTRABLE_ROLE_AUTHORIZATIONS",
         "USER varchar(97), HOST varchar(256), GRANTEE varchar(97), GRANTEE_HOST varchar(256), \
@@ -277,13 +277,6 @@ pub(super) const TABLES: [(&str, &str); 45] = [
          CREATED timestamp(2), SQL_MODE varchar(8192), DEFINER varchar(288), \
          CHARACTER_SET_CLIENT varchar(64), COLLATION_CONNECTION varchar(64), \
          DATABASE_COLLATION varchar(64)",
-    ),
-    (
-        "VIEWS",
-        "TABLE_CATALOG varchar(64), TABLE_SCHEMA varchar(64), TABLE_NAME varchar(64), \
-         VIEW_DEFINITION longtext, CHECK_OPTION varchar(8), IS_UPDATABLE varchar(3), \
-         DEFINER varchar(288), SECURITY_TYPE varchar(7), CHARACTER_SET_CLIENT varchar(64), \
-         COLLATION_CONNECTION varchar(64)",
     ),
     (
         "VIEW_ROUTINE_USAGE",

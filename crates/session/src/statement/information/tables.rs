@@ -3,7 +3,8 @@
 use mayfly_types::Collation;
 
 use super::super::Job;
-use super::super::show::table_status::status;
+use super::super::show::table_status::{status, status_of_view};
+use super::views::all_views;
 use super::{CATALOG, closed};
 use crate::listing::{Listing, some};
 
@@ -86,6 +87,16 @@ pub(super) fn tables(job: &Job) -> Listing {
             some(kind),
         ];
         row.extend(status(&table));
+        listing.push(row);
+    }
+    for (database, view) in all_views(job) {
+        let mut row = vec![
+            some(CATALOG),
+            Some(database),
+            some(&view.name),
+            some("VIEW"),
+        ];
+        row.extend(status_of_view());
         listing.push(row);
     }
     listing

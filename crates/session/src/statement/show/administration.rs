@@ -92,14 +92,10 @@ impl Job {
         kind: Absent,
         name: &TableName,
     ) -> Result<Listing, MySqlError> {
-        let database = self.database_of(name)?;
+        self.database_of(name)?;
         let table = &name.table;
         let no_routine = |what: &str| MySqlError::new(ErrorCode::NoSuchFunction, &[&what, table]);
         Err(match kind {
-            Absent::View if self.connection.exists(&database, table, false) => {
-                MySqlError::new(ErrorCode::ViewNotObject, &[&database, table, &"VIEW"])
-            }
-            Absent::View => MySqlError::new(ErrorCode::NoSuchTable, &[&database, table]),
             Absent::Procedure => no_routine("PROCEDURE"),
             Absent::Function => no_routine("FUNCTION"),
             Absent::Trigger => MySqlError::new(ErrorCode::NoSuchTrigger, &[]),

@@ -67,7 +67,11 @@ impl Part<'_> {
 
 impl Job {
     pub(super) fn list_keys(&self, name: &TableName) -> Result<Listing, MySqlError> {
-        let table = self.table(name)?;
+        // A view has none.
+        let table = match self.view(name) {
+            Some(_) => None,
+            None => Some(self.table(name)?),
+        };
         let mut listing = Listing::new(&[
             "Table",
             "Non_unique",
@@ -86,10 +90,12 @@ impl Job {
             "Expression",
         ])
         .with_numbers(&["Non_unique", "Seq_in_index", "Cardinality", "Sub_part"]);
-        for part in parts(&table) {
-            let mut row = vec![some(table.name()), part.non_unique()];
-            row.extend(part.row());
-            listing.push(row);
+        if let Some(table) = table {
+            for part in parts(&table) {
+                let mut row = vec![some(table.name()), part.non_unique()];
+                row.extend(part.row());
+                listing.push(row);
+            }
         }
         Ok(listing)
     }

@@ -9,6 +9,7 @@ pub(super) mod profile;
 pub(super) mod server;
 pub(super) mod table_status;
 mod tables;
+mod views;
 
 use datafusion::sql::sqlparser::ast::SetExpr;
 use mayfly_sql::parse;
@@ -48,7 +49,7 @@ impl Job {
                 table,
                 filter,
             } => {
-                let listing = self.list_columns(&table, full)?;
+                let listing = self.list_columns(&table, full).await?;
                 self.filtered(listing, filter, None).await
             }
             Show::FileColumns(path) => {
@@ -105,6 +106,7 @@ impl Job {
                 name,
                 if_not_exists,
             } => self.show_create_database(&name, if_not_exists)?,
+            Show::CreateView(view) => self.show_create_view(&view)?,
             Show::CreateAbsent(kind, name) => self.show_create_absent(kind, &name)?,
             Show::Warnings {
                 errors_only,

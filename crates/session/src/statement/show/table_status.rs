@@ -16,6 +16,13 @@ pub(crate) fn status(table: &Table) -> Vec<Option<String>> {
     row
 }
 
+/// The same of a view, of which nothing is kept.
+pub(crate) fn status_of_view() -> Vec<Option<String>> {
+    let mut row = vec![None; 16];
+    row.push(some("VIEW"));
+    row
+}
+
 /// The row format, and the options that the table was created with.
 fn row_format(table: &Table) -> (&'static str, String) {
     let options = table.definition().options.iter();

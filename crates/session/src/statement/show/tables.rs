@@ -1,16 +1,18 @@
 //! SHOW about databases and tables.
 
+use std::sync::Arc;
+
 use arrow::datatypes::Field;
 use mayfly_sql::ansi;
 use mayfly_sql::file_name::FileName;
 use mayfly_sql::statement::TableName;
-use mayfly_table::{Column, Table};
+use mayfly_table::{Column, Table, View};
 use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
 
 use super::super::{Job, information};
 use super::columns::{column_row, columns_listing, key_of};
 use super::definition::{self, quoted};
-use super::table_status::{next_number, status};
+use super::table_status::{next_number, status, status_of_view};
 use crate::listing::{Listing, some};
 
 impl Job {
@@ -34,13 +36,20 @@ impl Job {
             let kind = full.then(|| some(information::kind_of(database)));
             listing.push([Some(some(name)), kind].into_iter().flatten().collect());
         }
-        for (table, is_temporary) in self.tables_of(database) {
-            let kind = if is_temporary {
-                "TEMPORARY TABLE"
-            } else {
-                "BASE TABLE"
-            };
-            let mut row = vec![some(table.name())];
+        let tables = self.tables_of(database);
+        let (own, shared): (Vec<_>, Vec<_>) = tables
+            .into_iter()
+            .partition(|(_, is_temporary)| *is_temporary);
+        let own = own
+            .iter()
+            .map(|(table, _)| (table.name(), "TEMPORARY TABLE"));
+        let views = self.views_of(database);
+        let tables = shared.iter().map(|(table, _)| (table.name(), "BASE TABLE"));
+        let views = views.iter().map(|view| (view.name.as_str(), "VIEW"));
+        let mut shared: Vec<(&str, &str)> = tables.chain(views).collect();
+        shared.sort_unstable();
+        for (name, kind) in own.chain(shared) {
+            let mut row = vec![some(name)];
             if full {
                 row.push(some(kind));
             }
@@ -49,7 +58,12 @@ impl Job {
         Ok(listing)
     }
 
-    pub(crate) fn tables_of(&self, database: &str) -> Vec<(std::sync::Arc<Table>, bool)> {
+    /// The views of a database in the order of their names.
+    pub(crate) fn views_of(&self, database: &str) -> Vec<Arc<View>> {
+        self.connection.engine.shared().dictionary.views(database)
+    }
+
+    pub(crate) fn tables_of(&self, database: &str) -> Vec<(Arc<Table>, bool)> {
         let temporary = self.connection.local().temporary.tables();
         let shared = self.connection.engine.shared().dictionary.tables(database);
         let mut tables: Vec<_> = temporary
@@ -102,10 +116,23 @@ impl Job {
             row.push(some(if is_temporary { "Y" } else { "N" }));
             listing.push(row);
         }
+        for view in self.views_of(database) {
+            let mut row = vec![some(&view.name)];
+            row.extend(status_of_view());
+            row.push(None);
+            listing.push(row);
+        }
+        listing.sort_behind(0, |row| {
+            row.last().is_some_and(|own| own.as_deref() == Some("Y"))
+        });
         Ok(listing)
     }
 
-    pub(super) fn list_columns(&self, name: &TableName, full: bool) -> Result<Listing, MySqlError> {
+    pub(super) async fn list_columns(
+        &self,
+        name: &TableName,
+        full: bool,
+    ) -> Result<Listing, MySqlError> {
         let mut listing = columns_listing(full);
         let database = self.database_of(name)?;
         if let Some(made) = self.system_table(&database, name) {
@@ -119,6 +146,12 @@ impl Job {
         }
         if information::is_database(&database) {
             return Err(information::unknown_table(&name.table));
+        }
+        if let Some((database, view)) = self.view(name) {
+            for column in self.view_columns(&database, &view).await? {
+                listing.push(column_row(&column, "", full));
+            }
+            return Ok(listing);
         }
         let table = self.table(name)?;
         let definition = table.definition();
@@ -166,7 +199,7 @@ impl Job {
     }
 
     /// A definition with its names in the quotes that `sql_mode` wants.
-    fn in_own_quotes(&self, text: String) -> String {
+    pub(super) fn in_own_quotes(&self, text: String) -> String {
         match self.connection.local().settings().has_ansi_quotes {
             true => ansi::shown(&text),
             false => text,
@@ -174,6 +207,9 @@ impl Job {
     }
 
     pub(super) fn show_create_table(&self, name: &TableName) -> Result<Listing, MySqlError> {
+        if let Some((_, view)) = self.view(name) {
+            return self.definition_of_view(&view);
+        }
         let table = self.table(name)?;
         let database = self.database_of(name)?;
         let is_temporary = self

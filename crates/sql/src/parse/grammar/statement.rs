@@ -6,9 +6,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, TableFactor, Visit, V
 
 use super::Grammar;
 use crate::statement::{
-    AlterAction, AlterTable, Assignment, CheckDefinition, ColumnDefinition, CreateTable, Delete,
-    Explain, Filter, Flush, GeneratedColumn, Insert, InsertSource, LoadData, RowChoice, SetColumn,
-    SetValue, Show, Statement, Update,
+    AlterAction, AlterTable, Assignment, CheckDefinition, ColumnDefinition, CreateTable,
+    CreateView, Delete, Explain, Filter, Flush, GeneratedColumn, Insert, InsertSource, LoadData,
+    RowChoice, SetColumn, SetValue, Show, Statement, Update,
 };
 use crate::walk;
 
@@ -47,6 +47,7 @@ impl Grammar {
                 statement,
             }) => self.statement(statement),
             Statement::CreateTable(table) => self.create_table(table),
+            Statement::CreateView(view) => self.create_view(view),
             Statement::AlterTable(table) => self.alter_table(table),
             Statement::Insert(insert) => self.insert(insert),
             Statement::Update(update) => {
@@ -76,6 +77,7 @@ impl Grammar {
             Statement::Do(expressions) => self.read(expressions),
             Statement::Kill { id, only_query: _ } => self.read(id),
             Statement::DropTable(_)
+            | Statement::DropView(_)
             | Statement::DropAbsent(_)
             | Statement::RenameTable(_)
             | Statement::Truncate(_)
@@ -133,6 +135,22 @@ impl Grammar {
         for check in checks {
             self.check(check);
         }
+        self.read(query);
+    }
+
+    fn create_view(&mut self, view: &CreateView) {
+        let CreateView {
+            old: _,
+            if_not_exists: _,
+            algorithm: _,
+            definer: _,
+            security: _,
+            name: _,
+            columns: _,
+            query,
+            place: _,
+            check: _,
+        } = view;
         self.read(query);
     }
 
@@ -379,6 +397,7 @@ impl Grammar {
             | Show::Grants(_)
             | Show::EngineStatus(_)
             | Show::BinaryLogs
+            | Show::CreateView(_)
             | Show::CreateAbsent(..)
             | Show::Nothing(_) => {}
         }

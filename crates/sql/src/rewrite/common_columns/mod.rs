@@ -19,9 +19,10 @@ mod outputs;
 
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
-    TableWithJoins,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TableAlias,
+    TableFactor, TableWithJoins,
 };
+use datafusion::sql::sqlparser::tokenizer::Span;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::labels;
@@ -31,8 +32,8 @@ use crate::from_list::{constraint_mut, using};
 use crate::references::table_name;
 use crate::select_list::table_of_star;
 use crate::source::{Source, replace_items};
-use from::Joined;
 pub(super) use from::ambiguous;
+use from::{Column, Joined};
 use outputs::position;
 pub(super) use outputs::{Found, Outputs, grouped, is_same, nested};
 
@@ -53,6 +54,26 @@ pub(super) fn write(
     let mut writer = Writer::new(source, bindings);
     writer.query(query)?;
     Ok(writer.written)
+}
+
+/// A `*` of a query, and the columns that it shows.
+pub(crate) struct Star {
+    /// Where it stands.
+    pub(crate) place: Span,
+    /// The columns, each with its table.
+    pub(crate) columns: Vec<Expr>,
+}
+
+/// Finds each `*` of a query.
+///
+/// # Errors
+/// Those for which the columns of a table are not known; 1235 for a TABLE that is no part of a
+/// SELECT.
+pub(crate) fn stars(query: &Query, source: &Source, bindings: &Bindings) -> Result<Vec<Star>> {
+    let mut writer = Writer::new(source, bindings);
+    writer.stars = Some(Vec::new());
+    writer.query(&mut query.clone())?;
+    Ok(writer.stars.unwrap_or_default())
 }
 
 /// What the table of a column is called whose name stands alone, if it is a common column of a
@@ -87,6 +108,8 @@ struct Writer<'a> {
     ctes: Vec<(String, Names)>,
     /// The tables of the selects around, the innermost last.
     scopes: Vec<Joined>,
+    /// What `*` shows, if that is asked for.
+    stars: Option<Vec<Star>>,
 }
 
 impl<'a> Writer<'a> {
@@ -97,6 +120,7 @@ impl<'a> Writer<'a> {
             written: None,
             ctes: Vec::new(),
             scopes: Vec::new(),
+            stars: None,
         }
     }
 
@@ -109,6 +133,9 @@ impl<'a> Writer<'a> {
             }
         }
         if let Some(select) = table_as_select(&query.body)? {
+            if self.stars.is_some() {
+                return Err(refused("TABLE in a view"));
+            }
             query.body = select;
         }
         let columns = self.body(&mut query.body, query.order_by.as_mut());
@@ -162,6 +189,7 @@ impl<'a> Writer<'a> {
 
     fn select(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<Names> {
         let joined = self.from(&mut select.from)?;
+        self.find_stars(select, &joined)?;
         if joined.leaves_out() {
             self.write_stars(select, &joined)?;
         }
@@ -247,6 +275,31 @@ impl<'a> Writer<'a> {
         let name = ident.value.to_lowercase();
         let own = self.scopes.last()?;
         own.is_common(&name).then_some(name)
+    }
+
+    /// Notes what `*` and `table.*` show, if that is asked for.
+    fn find_stars(&mut self, select: &Select, joined: &Joined) -> Result<()> {
+        let Some(stars) = &mut self.stars else {
+            return Ok(());
+        };
+        for item in &select.projection {
+            let (shown, options, table) = match item {
+                SelectItem::Wildcard(options) => (Some(joined.shown()?), options, None),
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(table),
+                    options,
+                ) => (joined.shown_of(table), options, Some(table.span())),
+                _ => continue,
+            };
+            let end = options.wildcard_token.0.span;
+            let place = table.map_or(end, |table| table.union(&end));
+            // One of a table that is not there has its error when it is planned.
+            if let Some(shown) = shown {
+                let columns = shown.into_iter().map(Column::expr).collect();
+                stars.push(Star { place, columns });
+            }
+        }
+        Ok(())
     }
 
     /// Writes `*` and `table.*` out.

@@ -120,7 +120,11 @@ impl<'a> Tables<'a> {
 
     /// The field of a column.
     pub(super) fn field(&self, place: Place) -> Option<FieldRef> {
-        let schema = self.0[place.table].bound?.provider.schema();
+        // A view has no types before it is planned.
+        let bound = self.0[place.table]
+            .bound
+            .filter(|bound| bound.view.is_none())?;
+        let schema = bound.provider.schema();
         schema.fields().get(place.column).cloned()
     }
 }

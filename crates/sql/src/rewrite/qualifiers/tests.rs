@@ -18,6 +18,7 @@ use crate::statement::{Statement, TableName};
 /// Tables with their columns; `here` is the current database.
 fn bindings() -> Bindings {
     let bound = |columns: &[&str]| BoundTable {
+        view: None,
         provider: Arc::new(EmptyTable::new(Arc::new(Schema::empty()))),
         columns: columns.iter().map(|&column| column.to_owned()).collect(),
         unique: Vec::new(),
