@@ -22,6 +22,7 @@ mod copies;
 mod expansion;
 mod leaning;
 mod materialized;
+mod one_branch;
 mod optimize;
 mod size;
 mod text;
