@@ -14,6 +14,7 @@
 //! single rules do with long conditions; those are kept shallow (`leaning`). `mayfly bench
 //! planning` measures it.
 
+mod aggregate_types;
 mod checks;
 mod column_types;
 mod comparisons;

@@ -14,6 +14,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::aggregate_types::with_aggregate_types;
 use super::checks::{check_subqueries, has_subqueries};
 use super::column_types::with_types_of;
 use super::comparisons::{with_comparisons_apart, with_plain_constants};
@@ -147,7 +148,7 @@ fn at_node(
     let before = Arc::clone(node.schema());
     let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
     let made = match rule.name() {
-        SIMPLIFY => with_comparisons_apart(node, rewrite),
+        SIMPLIFY => with_comparisons_apart(node, |node| with_aggregate_types(node, rewrite)),
         PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
         PUSH_FILTERS => in_written_order(with_plain_constants(node)?, rewrite),
         DROP_EMPTY => with_one_branch(node, rewrite),
