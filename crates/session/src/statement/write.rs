@@ -201,6 +201,9 @@ impl Writer {
     /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
     pub(crate) fn refuse_null(&mut self) {
         self.values.refuse_null();
+        if let OnDuplicate::Update(updater) = &mut self.on_duplicate {
+            updater.refuse_null();
+        }
     }
 
     /// As [`Values::default_of`].
