@@ -332,7 +332,7 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         if is_free {
-            labels::write_out_stars(select, self.bindings);
+            labels::write_out_stars(select, self.columns());
         }
         if outermost {
             labels::remember_hidden(&mut self.spellings, &items);
