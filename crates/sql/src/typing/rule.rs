@@ -24,7 +24,7 @@ use super::nameless::{data_type_of, field_of, type_of};
 use super::operators::repair;
 use super::{
     branches, computed_keys, correlated, dependent, except, grouping_sets, listed, looked_up,
-    outer_types, outside, predicates, quantified, same_names, subquery, union, zero,
+    outer_keys, outer_types, outside, predicates, quantified, same_names, subquery, union, zero,
 };
 use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, MARK, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
@@ -42,7 +42,10 @@ impl AnalyzerRule for Typing {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        correlated::check(&plan)?;
+        let plan = match correlated::check(&plan)? {
+            true => outer_keys::as_constants(plan)?,
+            false => plan,
+        };
         let plan = same_names::told_apart(plan)?;
         let mut typed = outer_types::renewed(plan.transform_up_with_subqueries(node)?.data)?;
         if typed.transformed {
