@@ -17,6 +17,7 @@ mod explain_json;
 mod faults;
 mod file_names;
 mod filters_by_name;
+mod found_rows;
 mod fuzz_sql;
 mod groupings;
 mod histories;

@@ -5,8 +5,8 @@
 //!
 //! Where to look: `args` for the command line, `config` for what it becomes, `runner` for one
 //! statement, `script` for files and pipes, `shell` for people (with `editor` and `complete` for
-//! what they type, `commands`, `pager`, and `caret` for errors), `output` for formats, `server` for
-//! MySQL's clients.
+//! what they type, `hangup`, `commands`, `pager`, and `caret` for errors), `output` for formats,
+//! `server` for MySQL's clients.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod config;
 mod editor;
 mod external;
 mod file_columns;
+mod hangup;
 mod output;
 mod pager;
 mod progress;

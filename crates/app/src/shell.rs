@@ -16,6 +16,7 @@ use crate::complete::{Names, SqlCompleter};
 use crate::config::Config;
 use crate::editor::{self, SqlPrompt};
 use crate::external;
+use crate::hangup::Hangup;
 use crate::pager::Pager;
 use crate::runner::{End, Runner, View};
 use crate::script::{self, Flow};
@@ -51,15 +52,13 @@ pub fn run(runner: &mut Runner) -> Result<()> {
         editor: editor::open(completer, Arc::clone(&delimiter), &blank),
         last: None,
     };
+    let hangup = Hangup::watch();
     let mut interrupts = 0;
     loop {
         names.replace(runner.names_for_completion());
         blank.store(true, Ordering::Relaxed);
-        match shell
-            .editor
-            .read_line(&SqlPrompt)
-            .context("reading the terminal")?
-        {
+        let read = hangup.while_reading(|| shell.editor.read_line(&SqlPrompt));
+        match read.context("reading the terminal")? {
             Signal::Success(text) => {
                 interrupts = 0;
                 let mut current = delimiter

@@ -49,6 +49,9 @@ fn of_plan(error: &DataFusionError) -> MySqlError {
     if let Some(found) = find::<mayfly_table::Error>(error) {
         return from_table(found);
     }
+    if let Some(mayfly_table::rows::Error::Stopped) = find::<mayfly_table::rows::Error>(error) {
+        return MySqlError::new(ErrorCode::QueryInterrupted, &[]);
+    }
     if let Some(found) = find::<SchemaError>(error) {
         return from_schema(found);
     }

@@ -261,11 +261,15 @@ impl RowStream {
             .unwrap_or_else(|| crashed("the statement's task ended"))
     }
 
+    /// Ends the statement; the error that its reader sees. Parts of a statement that is stopped
+    /// fail before its task is ended.
     fn fail(&mut self, error: MySqlError) -> MySqlError {
         self.source = Source::Nothing;
-        if let Some(running) = self.running.take() {
-            running.fail(&error);
-        }
+        let Some(running) = self.running.take() else {
+            return error;
+        };
+        let error = running.shown_error(error);
+        running.fail(&error);
         error
     }
 
@@ -333,5 +337,46 @@ impl Drop for RowStream {
         if let Some(running) = self.running.take() {
             abandon(&running);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::error::DataFusionError;
+    use futures::StreamExt;
+
+    use super::*;
+    use crate::engine::{Engine, EngineOptions};
+
+    #[tokio::test]
+    async fn a_statement_that_is_stopped_behind_its_first_rows_says_so() {
+        let engine = Engine::open(EngineOptions {
+            memory_bytes: 64 << 20,
+            ..EngineOptions::default()
+        });
+        let engine = engine.unwrap();
+        let session = engine.connect();
+        let connection = &session.connection;
+        let running = Running::begin(connection, "SELECT 1", connection.statement_account());
+        let (sender, receiver) = mpsc::channel(1);
+        let first = RecordBatch::new_empty(Arc::new(Schema::empty()));
+        sender.send(Message::Batch(first)).await.unwrap();
+        let mut rows = RowStream::begin(receiver, Arc::clone(&running))
+            .await
+            .unwrap();
+        rows.next().await.unwrap().unwrap();
+        running.give_up();
+        // Its task is ended between two of its steps: this one had failed before.
+        let failed = Message::Failed(crashed("a part of it ended"));
+        sender.send(failed).await.unwrap();
+        let error = rows.next().await.unwrap().unwrap_err();
+        assert!(error.is(ErrorCode::QueryInterrupted), "{error:?}");
+    }
+
+    #[test]
+    fn a_step_that_is_stopped_was_interrupted() {
+        let stopped = DataFusionError::External(Box::new(mayfly_table::rows::Error::Stopped));
+        let error = errors::from_plan(&DataFusionError::Shared(Arc::new(stopped)));
+        assert!(error.is(ErrorCode::QueryInterrupted), "{error:?}");
     }
 }

@@ -34,9 +34,14 @@ impl Terminal {
 
     /// One with more arguments, and with variables of the environment that count here.
     fn open_with(arguments: &str, variables: &[(&str, &str)]) -> Self {
+        Self::open_behind("true", arguments, variables)
+    }
+
+    /// One that becomes of a process which runs a command first.
+    fn open_behind(command: &str, arguments: &str, variables: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a fresh directory");
         let program = format!(
-            "stty rows 40 cols 120; exec {} sql --memory 64M --threads 2 {arguments}",
+            "{command}; stty rows 40 cols 120; exec {} sql --memory 64M --threads 2 {arguments}",
             env!("CARGO_BIN_EXE_mayfly")
         );
         let mut child = Command::new("script")
@@ -212,6 +217,33 @@ fn ctrl_c_cancels_the_statement_and_not_the_shell() {
     terminal.press("\x03");
     terminal.wait_for("Bye");
     assert_eq!(terminal.wait_for_end(), Some(0));
+}
+
+/// Whether a process runs; one that has ended may stay listed until somebody asks for its code.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().map(str::trim_start);
+    state.is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
+}
+
+#[test]
+fn the_shell_ends_with_its_terminal_where_no_signal_tells() {
+    let directory = tempfile::tempdir().expect("a fresh directory");
+    let file = directory.path().join("pid");
+    let ignore = format!("trap '' HUP; echo $$ > {}", file.display());
+    let mut terminal = Terminal::open_behind(&ignore, "", &[]);
+    terminal.wait_for("mayfly> ");
+    let pid = std::fs::read_to_string(&file).expect("it was written before the shell began");
+    let pid = pid.trim();
+    assert!(runs(pid));
+    // The terminal goes away with the program that shows it.
+    terminal.child.kill().expect("it runs");
+    terminal.child.wait().expect("it ends");
+    let started = Instant::now();
+    while runs(pid) {
+        assert!(started.elapsed() < PATIENCE, "it still runs");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

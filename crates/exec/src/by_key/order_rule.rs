@@ -1,6 +1,8 @@
 //! When a sort with a limit is read in the order of a key.
 //!
-//! Owns: the reading of the sort. Never: says which key lies in its order (`in_order`).
+//! Owns: the reading of the sort. Never: says which key lies in its order (`in_order`). Never:
+//! reads on behind a filter where a row may warn: filters may let so few rows through that the walk
+//! is given up, and the sort in its place would warn again of the rows that were read.
 
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use super::in_order::{Ordered, OrderedKey, is_worth};
 use super::order::{KeyOrder, Spec};
 use super::pipeline::Pipeline;
 use super::rows_by_key;
+use crate::filter::may_warn;
 use crate::sort::SortOperator;
 
 /// The reading in the order of a key in the place of a sort with a limit.
@@ -24,7 +27,8 @@ pub(super) fn replace(sort: &SortExec) -> Result<Option<Arc<dyn ExecutionPlan>>>
         return Ok(None);
     };
     let source = &pipeline.source;
-    if !is_worth(source, fetch, source.found.map(|found| found as u64)) {
+    let is_worth = is_worth(source, fetch, source.found.map(|found| found as u64));
+    if !is_worth || (pipeline.steps.has_filter() && may_warn(sort.input())) {
         return Ok(None);
     }
     let ordered = sort.expr().iter().map(|by| {

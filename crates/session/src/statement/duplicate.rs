@@ -106,6 +106,11 @@ impl Updater {
         })
     }
 
+    /// As [`Set::refuse_null`].
+    pub(crate) fn refuse_null(&mut self) {
+        self.set.refuse_null();
+    }
+
     /// Whether rows that would meet another one stay as they are.
     pub(crate) fn ignores(&self) -> bool {
         self.ignores

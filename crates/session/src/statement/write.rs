@@ -76,6 +76,7 @@ impl Writer {
         }
         let keys = &table.definition().keys;
         let ignores = ignore && keys.iter().any(|key| key.is_unique());
+        let counts_found = job.connection.local().counts_found;
         Ok(Writer {
             values,
             table: Arc::clone(table),
@@ -85,6 +86,7 @@ impl Writer {
             },
             written: Written {
                 ignores,
+                counts_found,
                 ..Written::default()
             },
             appender: (!ignores).then(|| table.begin_append().stopped_by(job.running.stop_flag())),
@@ -119,6 +121,7 @@ impl Writer {
         let updater = Box::pin(updater).await?;
         if self.has_unique_key() {
             self.write_parts(OnDuplicate::Update(Box::new(updater)));
+            self.written.ignores = ignore;
         }
         Ok(())
     }
@@ -200,6 +203,9 @@ impl Writer {
     /// Makes NULL in a column that refuses it an error in every mode, as in an INSERT of one row.
     pub(crate) fn refuse_null(&mut self) {
         self.values.refuse_null();
+        if let OnDuplicate::Update(updater) = &mut self.on_duplicate {
+            updater.refuse_null();
+        }
     }
 
     /// As [`Values::default_of`].
@@ -402,7 +408,7 @@ impl Writer {
         written.insert_id = match (first, said, self.last_met) {
             (Some(first), ..) => first,
             (None, Some(said), _) => said,
-            (None, None, Some(number)) if written.affected() > 0 => self.counted(number)?,
+            (None, None, Some(number)) if written.has_changed() => self.counted(number)?,
             _ => counter.map_or(0, Counter::insert_id),
         };
         let changes = RowChanges {

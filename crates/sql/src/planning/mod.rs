@@ -14,6 +14,7 @@
 //! single rules do with long conditions; those are kept shallow (`leaning`). `mayfly bench
 //! planning` measures it.
 
+mod aggregate_types;
 mod checks;
 mod column_types;
 mod comparisons;
@@ -22,6 +23,7 @@ mod copies;
 mod expansion;
 mod leaning;
 mod materialized;
+mod one_branch;
 mod optimize;
 mod size;
 mod text;

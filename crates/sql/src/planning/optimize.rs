@@ -14,11 +14,13 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::aggregate_types::with_aggregate_types;
 use super::checks::{check_subqueries, has_subqueries};
 use super::column_types::with_types_of;
 use super::comparisons::{with_comparisons_apart, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
 use super::leaning::without_leaning;
+use super::one_branch::with_one_branch;
 use super::size::hold;
 use super::watch::check;
 use super::written_order::in_written_order;
@@ -28,6 +30,8 @@ use crate::long_values::without_long_values;
 const PUSH_FILTERS: &str = "push_down_filter";
 /// The rule that simplifies expressions.
 const SIMPLIFY: &str = "simplify_expressions";
+/// The rule that drops what has no rows.
+const DROP_EMPTY: &str = "propagate_empty_relation";
 
 /// Gives a plan its types.
 ///
@@ -144,9 +148,10 @@ fn at_node(
     let before = Arc::clone(node.schema());
     let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
     let made = match rule.name() {
-        SIMPLIFY => with_comparisons_apart(node, rewrite),
+        SIMPLIFY => with_comparisons_apart(node, |node| with_aggregate_types(node, rewrite)),
         PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
         PUSH_FILTERS => in_written_order(with_plain_constants(node)?, rewrite),
+        DROP_EMPTY => with_one_branch(node, rewrite),
         _ => rewrite(node),
     };
     with_types_of(&before, made?)

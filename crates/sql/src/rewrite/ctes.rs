@@ -10,6 +10,8 @@ pub(super) struct Named {
     pub(super) name: String,
     /// Its columns, as far as they are known.
     pub(super) columns: Vec<String>,
+    /// Whether these are all of them.
+    pub(super) is_whole: bool,
     /// Whether it is merged into queries: see [`super::merged`].
     pub(super) is_merged: bool,
 }
@@ -97,6 +99,7 @@ mod tests {
             ctes.add(Named {
                 name: name.to_owned(),
                 columns: Vec::new(),
+                is_whole: false,
                 is_merged: false,
             });
         }

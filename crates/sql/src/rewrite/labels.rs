@@ -15,7 +15,6 @@ use datafusion::sql::sqlparser::ast::{
 use super::ctes::Named;
 use super::declared_names::declared;
 use super::expression::call;
-use super::grouping::relations;
 use super::merged::is_merged;
 use super::qualifiers::name_of;
 use super::relation::base_table;
@@ -202,10 +201,38 @@ pub(super) fn remember_hidden(spellings: &mut HashMap<String, String>, items: &[
     }
 }
 
+/// A table of FROM whose columns a star shows.
+struct Starred {
+    alias: String,
+    /// That of a base table.
+    database: Option<String>,
+    columns: Vec<String>,
+}
+
+impl Starred {
+    /// The table; `None` if its columns are not known.
+    fn of(table: &TableFactor, within: Columns<'_>) -> Option<Starred> {
+        if !within.tells_all_of_table(table) {
+            return None;
+        }
+        let of_base = { within.cte(table).is_none() }.then(|| base_table(table, within.bindings));
+        Some(Starred {
+            alias: name_of(table)?,
+            database: of_base.flatten().map(|(_, database, ..)| database),
+            columns: within.of_table(table),
+        })
+    }
+}
+
 /// Writes `t.*` out where the same list shows the columns of `t` before it: no two columns of a
 /// plan have one name.
-pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) {
-    let Some(tables) = relations(select, bindings) else {
+pub(super) fn write_out_stars(select: &mut Select, columns: Columns<'_>) {
+    if select.projection.iter().filter(|i| is_wildcard(i)).count() < 2 {
+        return;
+    }
+    let tables = from_list::tables(&select.from).into_iter();
+    let tables: Option<Vec<Starred>> = tables.map(|table| Starred::of(table, columns)).collect();
+    let Some(tables) = tables else {
         return;
     };
     let mut shown = HashSet::new();
@@ -216,7 +243,7 @@ pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) {
                 table_name(name)
             }
             SelectItem::Wildcard(_) => {
-                shown.extend(tables.iter().map(|(alias, ..)| alias));
+                shown.extend(tables.iter().map(|table| &table.alias));
                 None
             }
             _ => None,
@@ -224,20 +251,19 @@ pub(super) fn write_out_stars(select: &mut Select, bindings: &Bindings) {
         let table = only.and_then(|only| {
             // It is named as FROM does.
             let of = only.database;
-            let is_meant = |alias: &String, database: &String| {
-                *alias == only.table && of.as_ref().is_none_or(|of| of == database)
+            let is_meant = |table: &&Starred| {
+                table.alias == only.table && (of.is_none() || of == table.database)
             };
-            let mut tables = tables.iter();
-            let table = tables.find(|(alias, database, ..)| is_meant(alias, database))?;
+            let table = tables.iter().find(is_meant)?;
             Some((of, table))
         });
-        let table = table.filter(|(_, (alias, ..))| !shown.insert(alias));
-        let Some((database, (alias, _, _, table))) = table else {
+        let table = table.filter(|(_, table)| !shown.insert(&table.alias));
+        let Some((database, table)) = table else {
             list.push(item);
             continue;
         };
-        for column in table.columns.iter().filter(|column| table.shows(column)) {
-            let parts = database.iter().chain([alias]).cloned();
+        for column in &table.columns {
+            let parts = database.iter().chain([&table.alias]).cloned();
             let parts = parts.chain([column.to_lowercase()]);
             let parts = parts.map(|part| Ident::with_quote('`', part)).collect();
             let name = by_star("star", list.len(), column);
@@ -314,6 +340,7 @@ impl<'a> Columns<'a> {
         Named {
             name: cte.alias.name.value.clone(),
             columns: self.aliased(&cte.query, &cte.alias),
+            is_whole: self.tells_all(&cte.query, &cte.alias),
             is_merged: is_merged(&cte.query, self.bindings),
         }
     }
@@ -412,6 +439,44 @@ impl<'a> Columns<'a> {
             }
             None => Vec::new(),
         }
+    }
+
+    /// Whether [`Columns::of_table`] tells all columns that `*` shows of a table.
+    fn tells_all_of_table(self, table: &TableFactor) -> bool {
+        match (table, self.cte(table)) {
+            (
+                TableFactor::Derived {
+                    alias: Some(alias),
+                    subquery,
+                    ..
+                },
+                _,
+            ) => self.tells_all(subquery, alias),
+            (_, Some(cte)) => cte.is_whole,
+            (table, None) => base_table(table, self.bindings).is_some(),
+        }
+    }
+
+    /// Whether [`Columns::aliased`] tells all columns of a query.
+    fn tells_all(self, query: &Query, alias: &TableAlias) -> bool {
+        !alias.columns.is_empty() || (query.with.is_none() && self.tells_all_of(&query.body))
+    }
+
+    fn tells_all_of(self, body: &SetExpr) -> bool {
+        let select = match body {
+            SetExpr::Select(select) => select,
+            SetExpr::SetOperation { left, .. } => return self.tells_all_of(left),
+            SetExpr::Query(query) => {
+                return query.with.is_none() && self.tells_all_of(&query.body);
+            }
+            _ => return false,
+        };
+        // Of tables that are joined by name `*` shows the common columns once.
+        let mut joins = from_list::joins(&select.from).into_iter();
+        let mut tables = from_list::tables(&select.from).into_iter();
+        !select.projection.iter().any(is_wildcard)
+            || (!joins.any(from_list::is_by_name)
+                && tables.all(|table| self.tells_all_of_table(table)))
     }
 
     /// The common table expression that a table is.

@@ -261,6 +261,12 @@ impl VisitorMut for Rewriter<'_> {
             ..
         } = query;
         let mut order_by = order_by.as_mut();
+        if let SetExpr::Select(select) = body.as_ref()
+            && let Err(error) =
+                order_names::refuse_groups(select, order_by.as_deref(), self.bindings)
+        {
+            return self.stop(error);
+        }
         let is_limited = limit_clause.is_some();
         if let Err(error) = self.set_aliases_apart(body, order_by.as_deref_mut(), is_limited) {
             return self.stop(error);
@@ -326,7 +332,7 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         if is_free {
-            labels::write_out_stars(select, self.bindings);
+            labels::write_out_stars(select, self.columns());
         }
         if outermost {
             labels::remember_hidden(&mut self.spellings, &items);

@@ -3,7 +3,7 @@
 //! Alone, a name is the alias: `SELECT -n AS n ... ORDER BY n`. Inside an expression and behind the
 //! name of a table it is the column: `ORDER BY n + 0`, `ORDER BY t.n`. The planner takes the alias
 //! every time, so where a column is meant the alias gets a name that nobody can write. So does one
-//! beside `*`, which may show a column of its name.
+//! beside `*`, which may show a column of its name. That of an aggregate is refused there.
 //!
 //! **Source**: `find_order_in_list` of MariaDB's `sql/sql_select.cc`.
 
@@ -17,6 +17,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use super::grouping;
 use super::labels::apart;
 use super::qualifiers::name_of;
+use super::refused::{check_no_window, is_aggregate};
 use super::relation::base_table;
 use crate::bindings::Bindings;
 use crate::from_list;
@@ -99,6 +100,72 @@ pub(super) fn set_aliases_apart(
         }
     }
     Ok(())
+}
+
+/// Refuses keys that compute something with the alias of an aggregate, as MySQL does: only as a
+/// whole key, and in HAVING, it means the value of its group.
+///
+/// # Errors
+/// 1247 for an alias that no column of FROM is meant by.
+pub(super) fn refuse_groups(
+    select: &Select,
+    order_by: Option<&OrderBy>,
+    bindings: &Bindings,
+) -> Result<(), MySqlError> {
+    let Some(OrderByKind::Expressions(list)) = order_by.map(|order_by| &order_by.kind) else {
+        return Ok(());
+    };
+    let named = names_within(list);
+    if named.is_empty() {
+        return Ok(());
+    }
+    for item in &select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else {
+            continue;
+        };
+        let name = &alias.value;
+        let is_within = |by: &OrderByExpr| {
+            alone(&by.expr).is_none() && names(&by.expr, name) && check_no_window(&by.expr).is_ok()
+        };
+        if named.contains(name)
+            && !name.starts_with(MARK)
+            && is_of_groups(expr, &bindings.aggregates)
+            && list.iter().any(is_within)
+            && finds_column(select, name, bindings) == Some(false)
+        {
+            let arguments: [&dyn std::fmt::Display; 2] = [name, &"reference to group function"];
+            return Err(MySqlError::new(ErrorCode::IllegalReference, &arguments));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an expression aggregates, other than inside of windows, which come behind the groups.
+fn is_of_groups(expr: &Expr, aggregates: &HashSet<String>) -> bool {
+    let mut in_windows = 0;
+    walk::finds(expr, &mut |expr| {
+        if let Expr::Function(function) = expr
+            && function.over.is_some()
+        {
+            in_windows += aggregates_in(function, aggregates);
+        }
+        false
+    });
+    aggregates_in(expr, aggregates) > in_windows
+}
+
+/// How many aggregates there are, but for ANY_VALUE, which is none in MySQL.
+fn aggregates_in(node: &impl Visit, aggregates: &HashSet<String>) -> usize {
+    let mut count = 0;
+    walk::finds(node, &mut |expr| {
+        if let Expr::Function(function) = expr {
+            let is_any = function.name.to_string().eq_ignore_ascii_case("any_value");
+            let aggregates = function.over.is_none() && is_aggregate(expr, aggregates);
+            count += usize::from(aggregates && !is_any);
+        }
+        false
+    });
+    count
 }
 
 /// The names of columns and aliases in keys that are more than a name.

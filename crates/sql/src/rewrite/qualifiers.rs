@@ -19,10 +19,10 @@
 //! ON sees only the tables that it joins. HAVING and ORDER BY see the select list before FROM
 //! (`outputs`).
 //!
-//! It looks only at statements that have a database before a table, or tables of one name in one
-//! FROM, and at changes whose values read another table of that name (`changes`), or their row by a
-//! name alone in a subquery (`alone`). Where it cannot tell which of several tables has a column, a
-//! name without a database is refused.
+//! It looks only at statements that have a database before a table, tables of one name in one FROM,
+//! or a table whose name a column in a subquery hides (`needed`), and at changes whose values read
+//! another table of that name (`changes`), or their row by a name alone in a subquery (`alone`).
+//! Where it cannot tell which of several tables has a column, a name without a database is refused.
 //!
 //! **Source**: `find_field_in_table_ref` of MariaDB's `sql/sql_base.cc`. An alias stands in the
 //! database of its table; derived tables and common table expressions stand in none. Of tables that
@@ -34,6 +34,7 @@ mod alone;
 pub mod changes;
 mod columns;
 mod joined;
+mod needed;
 mod outputs;
 mod relations;
 mod stars;
@@ -44,8 +45,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins, Visit,
-    VisitMut, Visitor, VisitorMut, With,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins,
+    VisitMut, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::MySqlError;
@@ -60,7 +61,6 @@ use super::relation::file_alias;
 use crate::bindings::Bindings;
 use crate::inner_name::{inner, is_inner, rename, shown};
 use crate::references::file_path;
-use crate::select_list::table_of_star;
 use crate::source::Source;
 use crate::{clause, from_list, walk};
 
@@ -74,46 +74,18 @@ pub(super) fn settle(
     source: &Source,
     bindings: &Bindings,
 ) -> Result<Option<Source>, MySqlError> {
-    if !is_needed(query, &HashSet::new()) {
+    let (is_needed, hidden) = needed::of_query(query, Catalog { bindings, source });
+    if !is_needed && hidden.is_empty() {
         return Ok(None);
     }
     let mut names = Names::new(source, bindings);
+    names.hidden_names = hidden;
     names.settle([&mut *query]);
     let clause = |column: &str| clause::of_column(query, column);
     match names.refused {
         Some(refused) => Err(refused.error(clause)),
         None => Ok(names.written),
     }
-}
-
-/// Whether something has names that are to be settled, with tables of these names around it.
-fn is_needed(node: &impl Visit, around: &HashSet<String>) -> bool {
-    struct Search<'a> {
-        around: &'a HashSet<String>,
-    }
-    impl Visitor for Search<'_> {
-        type Break = ();
-
-        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            let mut seen = HashSet::new();
-            let tables = from_list::tables(&select.from).into_iter();
-            let are_apart = { tables.filter_map(name_of) }
-                .all(|name| !self.around.contains(&name) && seen.insert(name));
-            let mut stars = select.projection.iter().filter_map(table_of_star);
-            match are_apart && stars.all(|name| name.0.len() < 2) {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match column_of(expr) {
-                Some([_, _, _]) => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    walk::read(node, &mut Search { around }).is_break()
 }
 
 /// What a table goes by.
@@ -156,6 +128,8 @@ struct Names<'a> {
     /// Names of tables whose columns are put into the expression: one of such a name gets another
     /// one wherever it stands.
     targets: HashSet<String>,
+    /// Names of tables that a column of a select inside hides.
+    hidden_names: HashSet<String>,
     alone: Alone,
     /// Common table expressions that can be named, with their columns; the nearest last.
     ctes: Vec<Named>,
@@ -181,6 +155,7 @@ impl<'a> Names<'a> {
             written: None,
             count: 0,
             targets: HashSet::new(),
+            hidden_names: HashSet::new(),
             alone: Alone::default(),
             ctes: Vec::new(),
             first_with: None,
@@ -249,6 +224,7 @@ impl<'a> Names<'a> {
             let is_shared = || {
                 counts.get(&relation.name).is_some_and(|count| *count > 1)
                     || self.targets.contains(&relation.name)
+                    || self.hidden_names.contains(&relation.name)
                     || self.around(at).any(|other| other.name == relation.name)
             };
             if relation.inner.is_none() && is_shared() {

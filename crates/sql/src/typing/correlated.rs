@@ -12,17 +12,21 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, Subquery};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::except::is_set_operation;
+use super::outer_keys::has_outer_key;
 use super::partners::is_correlated;
 use crate::functions::raise;
 use crate::planning::check as watched;
 
-/// Looks at all subqueries of a plan that nothing has changed.
+/// Looks at all subqueries of a plan that nothing has changed. Whether one of them groups by outer
+/// columns.
 ///
 /// # Errors
 /// 1235.
-pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
+pub(super) fn check(plan: &LogicalPlan) -> Result<bool> {
+    let mut has_outer_keys = false;
     plan.apply_with_subqueries(|node| {
         watched()?;
+        has_outer_keys |= has_outer_key(node);
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 let (subquery, is_test) = match expr {
@@ -46,7 +50,7 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
             })
         })
     })?;
-    Ok(())
+    Ok(has_outer_keys)
 }
 
 /// The refusal of a subquery.

@@ -27,6 +27,7 @@ mod listed;
 mod looked_up;
 mod nameless;
 mod operators;
+mod outer_keys;
 mod outer_types;
 mod outside;
 mod partners;

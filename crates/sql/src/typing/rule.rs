@@ -24,10 +24,10 @@ use super::nameless::{data_type_of, field_of, type_of};
 use super::operators::repair;
 use super::{
     branches, computed_keys, correlated, dependent, except, grouping_sets, listed, looked_up,
-    outer_types, outside, predicates, quantified, same_names, subquery, union, zero,
+    outer_keys, outer_types, outside, predicates, quantified, same_names, subquery, union, zero,
 };
 use crate::functions::listed::text_type;
-use crate::functions::own::{COMPARE, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
+use crate::functions::own::{COMPARE, MARK, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
 use crate::functions::unify::unify;
 use crate::functions::{arithmetic, cast, define, seeded};
 use crate::planning::check;
@@ -42,7 +42,10 @@ impl AnalyzerRule for Typing {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        correlated::check(&plan)?;
+        let plan = match correlated::check(&plan)? {
+            true => outer_keys::as_constants(plan)?,
+            false => plan,
+        };
         let plan = same_names::told_apart(plan)?;
         let mut typed = outer_types::renewed(plan.transform_up_with_subqueries(node)?.data)?;
         if typed.transformed {
@@ -293,14 +296,26 @@ pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     }
     let otherwise = else_expr.map(convert).transpose()?;
     let case = Expr::Case(Case::new(None, branches, otherwise));
-    // The engine forgets how many digits are shown.
-    let has_digits =
-        target.is_temporal() && target.second_digits() < 6 && target != ColumnType::Date
-            || target.shown_digits().is_some();
-    if has_digits {
-        return Ok(cast::conversion(target).call(vec![case]));
+    Ok(with_digits(case, target))
+}
+
+/// A value of which the engine forgets how many digits are shown.
+fn with_digits(value: Expr, of: ColumnType) -> Expr {
+    let has_digits = of.is_temporal() && of.second_digits() < 6 && of != ColumnType::Date
+        || of.shown_digits().is_some();
+    match has_digits {
+        true => cast::conversion(of).call(vec![value]),
+        false => value,
     }
-    Ok(case)
+}
+
+/// The argument of a function, which is to see the digits of a subquery's value.
+fn seen(argument: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !matches!(argument, Expr::ScalarSubquery(_)) {
+        return Ok(argument);
+    }
+    let of = type_of(&argument, schema)?;
+    Ok(with_digits(argument, of))
 }
 
 fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
@@ -330,13 +345,19 @@ fn cast_of(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         return Ok(Expr::Cast(cast));
     }
     let target = ColumnType::from_arrow(&cast.field);
-    Ok(crate::functions::cast::conversion(target).call(vec![*cast.expr]))
+    let value = seen(*cast.expr, schema)?;
+    Ok(crate::functions::cast::conversion(target).call(vec![value]))
 }
 
 fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let ScalarFunction { func, args } = function;
     let text = arithmetic::text(&func, &args);
     let mut args = listed::arguments(&func, args, schema)?;
+    if define::name_of(&func).is_some_and(|name| !name.starts_with(MARK)) {
+        args = { args.into_iter() }
+            .map(|argument| seen(argument, schema))
+            .collect::<Result<_>>()?;
+    }
     match (define::name_of(&func), args.len()) {
         (Some("if"), 3) => {
             let otherwise = Box::new(args.remove(2));

@@ -6,6 +6,7 @@
 //! and one that fails has done nothing. It has its turn (`super::turns`) from before it reads until
 //! it ends.
 
+mod constants;
 mod names;
 mod safe;
 mod set;
@@ -202,11 +203,19 @@ impl Job {
         self.check_safe_change(&update.choice, &found, false)
             .await?;
         let mut choice = update.choice.clone();
+        let is_one_table = change::only_table(&choice.from).is_some();
+        let is_strict = self.connection.local().variables.is_strict() && !update.ignore;
+        if let Some(condition) = choice
+            .condition
+            .as_mut()
+            .filter(|_| is_strict && is_one_table)
+        {
+            Box::pin(self.settle_constants(condition)).await?;
+        }
         let (Assigned(assignments, mentions, places), held) =
             self.assigned_in_turn(&update, &found).await?;
         let values = { assignments.iter() }.filter_map(|set| set.value.as_ref());
         self.refuse_groups(values.chain(choice.order_by.iter().map(|by| &by.expr)))?;
-        let is_one_table = change::only_table(&choice.from).is_some();
         let mut targets = self.targets(mentions, held, &mut choice.from);
         if !targets.again.is_empty() {
             let what = "several changes of one table in a statement";

@@ -116,6 +116,11 @@ impl Set {
         }
     }
 
+    /// As [`Values::refuse_null`].
+    pub(crate) fn refuse_null(&mut self) {
+        self.values.refuse_null();
+    }
+
     /// Whether the statement names a column.
     fn assigns(&self, column: usize) -> bool {
         let mut new = self.new[..self.assigned_count].iter();

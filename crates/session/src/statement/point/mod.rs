@@ -139,6 +139,8 @@ impl Done {
     fn affected(&self, counts_found: bool) -> u64 {
         match self {
             Done::Updated { matched, .. } if counts_found => *matched,
+            // It is told of a row that was met as well.
+            Done::Upserted { is_changed, .. } if counts_found => 1 + u64::from(*is_changed),
             other => other.rows(),
         }
     }

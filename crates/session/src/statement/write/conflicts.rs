@@ -134,6 +134,7 @@ impl Writer {
                     let error = table_error(error);
                     let level = Level::Warning;
                     self.values.job().connection.warn(Warning { level, error });
+                    self.written.met += met.len() as u64;
                     (rest, behind) = (after(&rest), after(&behind));
                     continue;
                 }
@@ -147,6 +148,7 @@ impl Writer {
                 .filter(|(row, _)| self.tells_met && *row == last_row);
             self.last_met = last_met.map(|(_, number)| *number);
             self.written.inserted += new.num_rows() as u64;
+            self.written.met += met.len() as u64;
             self.written.updated += done.changed;
         }
         Ok(())

@@ -15,8 +15,9 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
 pub use super::alone::{RowColumns, named_in_subqueries};
+use super::needed::is_needed;
 use super::relations::{Relation, Scope, lowered};
-use super::{Names, is_needed, name_of};
+use super::{Names, name_of};
 use crate::bindings::Bindings;
 use crate::change::{self, Mention};
 use crate::inner_name::{inner, is_inner, rename};
