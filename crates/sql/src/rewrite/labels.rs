@@ -16,7 +16,7 @@ use super::ctes::Named;
 use super::declared_names::declared;
 use super::expression::call;
 use super::grouping::relations;
-use super::merged::is_merged;
+use super::merged::{is_merged, is_view};
 use super::qualifiers::name_of;
 use super::relation::base_table;
 use super::{lower, plain_column};
@@ -379,7 +379,10 @@ impl<'a> Columns<'a> {
             table,
             is_merged: match table {
                 TableFactor::Derived { subquery, .. } => is_merged(subquery, self.bindings),
-                table => self.cte(table).is_some_and(|cte| cte.is_merged),
+                table => match self.cte(table) {
+                    Some(cte) => cte.is_merged,
+                    None => is_view(table, self.bindings),
+                },
             },
             within: self,
             columns: OnceCell::new(),
