@@ -154,10 +154,7 @@ run([
         // Two queries of a paginator: numbers of the page, and how many there are.
         $query = manager()->createQuery('SELECT a, b FROM Author a LEFT JOIN a.books b ORDER BY a.name')->setFirstResult(1)->setMaxResults(1);
         $page = new Paginator($query, true);
-        equal(count($page), 3);
-        // Its numbers come out of SELECT DISTINCT id FROM (... ORDER BY name) LIMIT 1 OFFSET 1, whose order is not kept.
-        $names = array_map(fn ($author) => $author->name, iterator_to_array($page));
-        equal($GLOBALS['mariadb'] ? $names : count($names), $GLOBALS['mariadb'] ? ['Bert'] : 1);
+        equal([count($page), iterator_to_array($page)[0]->name], [3, 'Bert']);
         equal(manager()->getRepository(Book::class)->count(['kind' => 'novel']), 202);
         equal(count(manager()->getRepository(Book::class)->findBy(['author' => 1], ['price' => 'DESC'], 10, 1)), 1);
         $rows = 0;
