@@ -185,7 +185,7 @@ impl Held {
 }
 
 /// A value as text; `None` for NULL, and for bytes that are none.
-fn spelled(value: &ScalarValue) -> Option<String> {
+pub(crate) fn spelled(value: &ScalarValue) -> Option<String> {
     let text = value.cast_to(&DataType::Utf8).ok()?;
     text.try_as_str().flatten().map(str::to_owned)
 }

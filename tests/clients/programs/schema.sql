@@ -45,7 +45,7 @@ CREATE TABLE `odd ``name`` of-a table` (
   UNIQUE KEY `key of all` (`select`, `with space`(10))
 ) ENGINE=MyISAM DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
-CREATE TABLE empty (a INT) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+CREATE TABLE `empty` (a INT) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 INSERT INTO customers (id, name, email, `group`, flags, born, changed, settings) VALUES
   (1, 'Änna "the" O''Neil', 'anna@example.com', 'it''s', 'a,c', '1970-02-28', '2026-01-02 03:04:05.678', '{"a": [1, "ü\\n"]}'),

@@ -100,6 +100,45 @@ fn columns_of_merged_tables_are_called_as_those_call_them() {
     }
 }
 
+/// As MySQL calls them, where most tables of INFORMATION_SCHEMA are views.
+#[test]
+fn columns_of_information_are_called_in_capitals() {
+    let of_one = "WHERE character_set_name = 'binary'";
+    for (query, label) in [
+        (
+            "SELECT character_set_name FROM information_schema.character_sets",
+            "CHARACTER_SET_NAME",
+        ),
+        (
+            "SELECT c.Character_Set_Name FROM information_schema.CHARACTER_SETS c",
+            "CHARACTER_SET_NAME",
+        ),
+        (
+            "SELECT DISTINCT (character_set_name) FROM information_schema.character_sets",
+            "CHARACTER_SET_NAME",
+        ),
+        (
+            "SELECT character_set_name AS character_set_name FROM information_schema.character_sets",
+            "character_set_name",
+        ),
+        (
+            "SELECT max(character_set_name) FROM information_schema.character_sets",
+            "max(character_set_name)",
+        ),
+        // No view.
+        (
+            "SELECT DISTINCT character_set_name FROM information_schema.collations",
+            "character_set_name",
+        ),
+    ] {
+        check(
+            &[],
+            &format!("{query} {of_one};"),
+            &format!("{label}\nbinary\n"),
+        );
+    }
+}
+
 #[test]
 fn csv_quotes_what_needs_quotes() {
     check(

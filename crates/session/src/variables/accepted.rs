@@ -181,6 +181,7 @@ pub(super) const ACCEPTED: &[Definition] = &[
     global("table_definition_cache", range(400, 524_288), "2000"),
     global("table_open_cache", range(1, 524_288), "4000"),
     fixed_number("table_open_cache_instances", "16"),
+    both("terminology_use_previous", Kind::Word(&["NONE"]), "NONE"),
     fixed_number("thread_stack", "1048576"),
     fixed("tls_version", "TLSv1.2,TLSv1.3"),
     both("transaction_alloc_block_size", Kind::Number { least: 1024, most: 131_072, block: 1024 }, "8192"),

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::ctes::Named;
 use super::declared_names::declared;
 use super::expression::call;
-use super::merged::is_merged;
+use super::merged::{is_merged, is_merged_view, is_view};
 use super::qualifiers::name_of;
 use super::relation::base_table;
 use super::{lower, plain_column};
@@ -408,9 +408,7 @@ impl<'a> Columns<'a> {
                 TableFactor::Derived { subquery, .. } => is_merged(subquery, self.bindings),
                 table => match self.cte(table) {
                     Some(cte) => cte.is_merged,
-                    None => base_table(table, self.bindings)
-                        .and_then(|(.., bound)| bound.view.as_ref())
-                        .is_some_and(|view| view.is_merged),
+                    None => is_view(table, self.bindings) || is_merged_view(table, self.bindings),
                 },
             },
             within: self,

@@ -9,6 +9,7 @@ pub(crate) mod common_columns;
 mod ctes;
 mod declared_names;
 pub(crate) mod expression;
+mod first_seen;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
@@ -189,6 +190,9 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         query.locks.clear();
+        if let Err(error) = first_seen::keep_order(query, self.bindings) {
+            return self.stop(error);
+        }
         self.ctes.enter();
         if let Some(with) = &mut query.with {
             if let Err(error) = recursion::simplify(with, self.bindings) {

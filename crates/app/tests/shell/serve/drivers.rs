@@ -32,27 +32,37 @@ macro_rules! clients {
 }
 
 clients! {
+    activerecord: "activerecord";
     adminer: "adminer";
     connector: "connector";
     connector_pure: "connector-pure";
+    dbeaver: "dbeaver";
     django: "django";
+    doctrine: "doctrine";
+    drizzle: "drizzle";
+    eloquent: "eloquent";
     go: "go";
+    gorm: "gorm";
     hibernate: "hibernate";
     java: "java";
     knex: "knex";
     mariadb_programs: "mariadb-programs";
+    mysql_programs: "mysql-programs";
     mysqld_exporter: "mysqld-exporter";
     node: "node";
     peewee: "peewee";
     phpmyadmin: "phpmyadmin";
     pony: "pony";
+    prisma: "prisma";
     pymysql: "pymysql";
     rust: "rust";
     sequelize: "sequelize";
     shell: "shell";
+    spring: "spring";
     sqlalchemy: "sqlalchemy";
     typeorm: "typeorm";
     wordpress: "wordpress";
+    workbench: "workbench";
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod processes;
 mod server;
 mod sys;
 mod tables;
+mod threads;
 mod uninstrumented;
 mod views;
 
@@ -305,11 +306,14 @@ impl Job {
     /// As of other changes of rows.
     pub(crate) fn truncate_system(&self, name: &TableName) -> Result<Option<Outcome>, MySqlError> {
         let database = self.database_of(name)?;
-        let is_of_digests = database.eq_ignore_ascii_case(performance::DATABASE)
-            && name.table.eq_ignore_ascii_case(performance::DIGESTS);
-        if is_of_digests {
-            self.connection.engine.shared().digests.clear();
-            return Ok(Some(Outcome::done(0)));
+        if database.eq_ignore_ascii_case(performance::DATABASE) {
+            if name.table.eq_ignore_ascii_case(performance::DIGESTS) {
+                self.connection.engine.shared().digests.clear();
+                return Ok(Some(Outcome::done(0)));
+            }
+            if name.table.eq_ignore_ascii_case(performance::HOSTS) {
+                return Ok(Some(Outcome::done(0)));
+            }
         }
         self.refuse_system_rows(name, "DROP").map(|()| None)
     }

@@ -7,7 +7,7 @@ use mayfly_sql::digest::Digest;
 use mayfly_types::spelling::write_moment;
 
 use super::super::Job;
-use super::Make;
+use super::{Make, server, threads};
 use crate::digests::Figures;
 use crate::listing::{Listing, declared_columns, some};
 
@@ -16,8 +16,20 @@ pub(super) const DATABASE: &str = "performance_schema";
 /// The table of figures, which TRUNCATE empties.
 pub(super) const DIGESTS: &str = "events_statements_summary_by_digest";
 
-pub(super) const TABLES: [(&str, Make); 2] =
-    [(DIGESTS, digests), ("setup_consumers", setup_consumers)];
+/// The cache of names of hosts, which tools empty. It always is: no name is looked up.
+pub(super) const HOSTS: &str = "host_cache";
+
+pub(super) const TABLES: [(&str, Make); 9] = [
+    (DIGESTS, digests),
+    ("global_status", server::global_status),
+    ("global_variables", server::global_variables),
+    ("session_status", server::session_status),
+    ("session_variables", server::session_variables),
+    ("setup_actors", threads::actors),
+    ("setup_consumers", setup_consumers),
+    ("threads", threads::threads),
+    ("user_variables_by_thread", threads::user_variables),
+];
 
 const MICROS: i64 = 1_000_000;
 

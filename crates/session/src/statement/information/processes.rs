@@ -23,7 +23,7 @@ pub(crate) fn processlist(job: &Job) -> Listing {
     listing
 }
 
-fn process(connection: &Connection) -> Vec<Option<String>> {
+pub(super) fn process(connection: &Connection) -> Vec<Option<String>> {
     let running = connection.cancel.running();
     let (database, port) = {
         let local = connection.local();

@@ -1,7 +1,8 @@
-//! Tables of `performance_schema` for what nobody measures here: waits, files, memory by its use,
-//! and replication.
+//! Tables of `performance_schema` for what nobody measures or keeps here: single statements, their
+//! stages and waits, locks, files, memory by its use, what clients say of themselves, replication.
 //!
-//! Monitoring reads them all, and takes an empty one for a server with these instruments off.
+//! Monitoring and tools with windows read them all, and take an empty one for a server with these
+//! instruments off.
 //!
 //! **Source**: names, types and order of the columns as MySQL 8.4 shows them. An ENUM is a text.
 
@@ -53,8 +54,98 @@ macro_rules! rows {
     };
 }
 
+/// Columns of all events.
+macro_rules! event {
+    () => {
+        "THREAD_ID bigint unsigned, EVENT_ID bigint unsigned, END_EVENT_ID bigint unsigned, \
+         EVENT_NAME varchar(128), SOURCE varchar(64), TIMER_START bigint unsigned, TIMER_END bigint \
+         unsigned, TIMER_WAIT bigint unsigned"
+    };
+}
+
+/// Columns of a statement.
+macro_rules! statements {
+    () => {
+        concat!(
+            event!(),
+            ", LOCK_TIME bigint unsigned, SQL_TEXT longtext, DIGEST varchar(64), DIGEST_TEXT \
+             longtext, CURRENT_SCHEMA varchar(64), OBJECT_TYPE varchar(64), OBJECT_SCHEMA \
+             varchar(64), OBJECT_NAME varchar(64), OBJECT_INSTANCE_BEGIN bigint unsigned, \
+             MYSQL_ERRNO int, RETURNED_SQLSTATE varchar(5), MESSAGE_TEXT varchar(128), ERRORS \
+             bigint unsigned, WARNINGS bigint unsigned, ROWS_AFFECTED bigint unsigned, ROWS_SENT \
+             bigint unsigned, ROWS_EXAMINED bigint unsigned, CREATED_TMP_DISK_TABLES bigint \
+             unsigned, CREATED_TMP_TABLES bigint unsigned, SELECT_FULL_JOIN bigint unsigned, \
+             SELECT_FULL_RANGE_JOIN bigint unsigned, SELECT_RANGE bigint unsigned, \
+             SELECT_RANGE_CHECK bigint unsigned, SELECT_SCAN bigint unsigned, SORT_MERGE_PASSES \
+             bigint unsigned, SORT_RANGE bigint unsigned, SORT_ROWS bigint unsigned, SORT_SCAN \
+             bigint unsigned, NO_INDEX_USED bigint unsigned, NO_GOOD_INDEX_USED bigint unsigned, \
+             NESTING_EVENT_ID bigint unsigned, NESTING_EVENT_TYPE varchar(11), NESTING_EVENT_LEVEL \
+             int, STATEMENT_ID bigint unsigned, CPU_TIME bigint unsigned, MAX_CONTROLLED_MEMORY \
+             bigint unsigned, MAX_TOTAL_MEMORY bigint unsigned, EXECUTION_ENGINE varchar(9)"
+        )
+    };
+}
+
+/// Columns of a stage of a statement.
+macro_rules! stages {
+    () => {
+        concat!(
+            event!(),
+            ", WORK_COMPLETED bigint unsigned, WORK_ESTIMATED bigint unsigned, NESTING_EVENT_ID \
+             bigint unsigned, NESTING_EVENT_TYPE varchar(11)"
+        )
+    };
+}
+
+/// Columns of a wait.
+macro_rules! waits {
+    () => {
+        concat!(
+            event!(),
+            ", SPINS int unsigned, OBJECT_SCHEMA varchar(64), OBJECT_NAME varchar(512), INDEX_NAME \
+             varchar(64), OBJECT_TYPE varchar(64), OBJECT_INSTANCE_BEGIN bigint unsigned, \
+             NESTING_EVENT_ID bigint unsigned, NESTING_EVENT_TYPE varchar(11), OPERATION \
+             varchar(32), NUMBER_OF_BYTES bigint, FLAGS int unsigned"
+        )
+    };
+}
+
+/// Columns of what a client says of itself.
+macro_rules! attributes {
+    () => {
+        "PROCESSLIST_ID bigint unsigned, ATTR_NAME varchar(32), ATTR_VALUE varchar(1024), \
+         ORDINAL_POSITION int"
+    };
+}
+
 /// The names of the tables, and their columns as `Listing::declared` takes them.
-pub(super) const TABLES: [(&str, &str); 10] = [
+pub(super) const TABLES: [(&str, &str); 29] = [
+    (
+        "data_lock_waits",
+        "ENGINE varchar(32), REQUESTING_ENGINE_LOCK_ID varchar(128), \
+         REQUESTING_ENGINE_TRANSACTION_ID bigint unsigned, REQUESTING_THREAD_ID bigint unsigned, \
+         REQUESTING_EVENT_ID bigint unsigned, REQUESTING_OBJECT_INSTANCE_BEGIN bigint unsigned, \
+         BLOCKING_ENGINE_LOCK_ID varchar(128), BLOCKING_ENGINE_TRANSACTION_ID bigint unsigned, \
+         BLOCKING_THREAD_ID bigint unsigned, BLOCKING_EVENT_ID bigint unsigned, \
+         BLOCKING_OBJECT_INSTANCE_BEGIN bigint unsigned",
+    ),
+    (
+        "data_locks",
+        "ENGINE varchar(32), ENGINE_LOCK_ID varchar(128), ENGINE_TRANSACTION_ID bigint unsigned, \
+         THREAD_ID bigint unsigned, EVENT_ID bigint unsigned, OBJECT_SCHEMA varchar(64), \
+         OBJECT_NAME varchar(64), PARTITION_NAME varchar(64), SUBPARTITION_NAME varchar(64), \
+         INDEX_NAME varchar(64), OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), \
+         LOCK_MODE varchar(32), LOCK_STATUS varchar(32), LOCK_DATA varchar(8192)",
+    ),
+    ("events_stages_current", stages!()),
+    ("events_stages_history", stages!()),
+    ("events_stages_history_long", stages!()),
+    ("events_statements_current", statements!()),
+    ("events_statements_history", statements!()),
+    ("events_statements_history_long", statements!()),
+    ("events_waits_current", waits!()),
+    ("events_waits_history", waits!()),
+    ("events_waits_history_long", waits!()),
     (
         "events_waits_summary_global_by_event_name",
         concat!("EVENT_NAME varchar(128)", total!()),
@@ -72,12 +163,38 @@ pub(super) const TABLES: [(&str, &str); 10] = [
         ),
     ),
     (
+        "host_cache",
+        "IP varchar(64), HOST varchar(255), HOST_VALIDATED varchar(3), SUM_CONNECT_ERRORS bigint, \
+         COUNT_HOST_BLOCKED_ERRORS bigint, COUNT_NAMEINFO_TRANSIENT_ERRORS bigint, \
+         COUNT_NAMEINFO_PERMANENT_ERRORS bigint, COUNT_FORMAT_ERRORS bigint, \
+         COUNT_ADDRINFO_TRANSIENT_ERRORS bigint, COUNT_ADDRINFO_PERMANENT_ERRORS bigint, \
+         COUNT_FCRDNS_ERRORS bigint, COUNT_HOST_ACL_ERRORS bigint, COUNT_NO_AUTH_PLUGIN_ERRORS \
+         bigint, COUNT_AUTH_PLUGIN_ERRORS bigint, COUNT_HANDSHAKE_ERRORS bigint, \
+         COUNT_PROXY_USER_ERRORS bigint, COUNT_PROXY_USER_ACL_ERRORS bigint, \
+         COUNT_AUTHENTICATION_ERRORS bigint, COUNT_SSL_ERRORS bigint, \
+         COUNT_MAX_USER_CONNECTIONS_ERRORS bigint, COUNT_MAX_USER_CONNECTIONS_PER_HOUR_ERRORS \
+         bigint, COUNT_DEFAULT_DATABASE_ERRORS bigint, COUNT_INIT_CONNECT_ERRORS bigint, \
+         COUNT_LOCAL_ERRORS bigint, COUNT_UNKNOWN_ERRORS bigint, FIRST_SEEN timestamp, LAST_SEEN \
+         timestamp, FIRST_ERROR_SEEN timestamp, LAST_ERROR_SEEN timestamp",
+    ),
+    (
         "memory_summary_global_by_event_name",
         "EVENT_NAME varchar(128), COUNT_ALLOC bigint unsigned, COUNT_FREE bigint unsigned, \
          SUM_NUMBER_OF_BYTES_ALLOC bigint unsigned, SUM_NUMBER_OF_BYTES_FREE bigint unsigned, \
          LOW_COUNT_USED bigint, CURRENT_COUNT_USED bigint, HIGH_COUNT_USED bigint, \
          LOW_NUMBER_OF_BYTES_USED bigint, CURRENT_NUMBER_OF_BYTES_USED bigint, \
          HIGH_NUMBER_OF_BYTES_USED bigint",
+    ),
+    (
+        "metadata_locks",
+        "OBJECT_TYPE varchar(64), OBJECT_SCHEMA varchar(64), OBJECT_NAME varchar(64), COLUMN_NAME \
+         varchar(64), OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), LOCK_DURATION \
+         varchar(32), LOCK_STATUS varchar(32), SOURCE varchar(64), OWNER_THREAD_ID bigint unsigned, \
+         OWNER_EVENT_ID bigint unsigned",
+    ),
+    (
+        "persisted_variables",
+        "VARIABLE_NAME varchar(64), VARIABLE_VALUE varchar(1024)",
     ),
     (
         "replication_applier_status_by_worker",
@@ -119,6 +236,23 @@ pub(super) const TABLES: [(&str, &str); 10] = [
         "CHANNEL_NAME varchar(64), MEMBER_ID varchar(36), MEMBER_HOST varchar(255), \
          MEMBER_PORT int, MEMBER_STATE varchar(64), MEMBER_ROLE varchar(64), \
          MEMBER_VERSION varchar(64), MEMBER_COMMUNICATION_STACK varchar(64)",
+    ),
+    ("session_account_connect_attrs", attributes!()),
+    ("session_connect_attrs", attributes!()),
+    (
+        "setup_instruments",
+        "NAME varchar(128), ENABLED varchar(3), TIMED varchar(3), PROPERTIES varchar(71), FLAGS \
+         varchar(10), VOLATILITY int, DOCUMENTATION longtext",
+    ),
+    (
+        "setup_objects",
+        "OBJECT_TYPE varchar(9), OBJECT_SCHEMA varchar(64), OBJECT_NAME varchar(64), ENABLED \
+         varchar(3), TIMED varchar(3)",
+    ),
+    (
+        "setup_threads",
+        "NAME varchar(128), ENABLED varchar(3), HISTORY varchar(3), PROPERTIES varchar(14), \
+         VOLATILITY int, DOCUMENTATION longtext",
     ),
     (
         "table_io_waits_summary_by_index_usage",
