@@ -11,7 +11,7 @@ use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput,
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, Time,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -109,6 +109,7 @@ impl SidewaysOperator {
             seen: 0,
             passed: 0,
             dropped: MetricBuilder::new(&self.metrics).counter(ROWS_DROPPED, partition),
+            elapsed: MetricBuilder::new(&self.metrics).elapsed_compute(partition),
         })
     }
 
@@ -201,6 +202,7 @@ struct KeyTest {
     seen: usize,
     passed: usize,
     dropped: Count,
+    elapsed: Time,
 }
 
 impl KeyTest {
@@ -209,6 +211,7 @@ impl KeyTest {
         if self.is_over() {
             return Ok(None);
         }
+        let _timer = self.elapsed.timer();
         let found = self.wanted.wanted(keys, rows)?;
         let passed = found.count_set_bits();
         self.seen += rows;
@@ -274,7 +277,6 @@ impl Dropping {
         let Some(test) = &mut self.test else {
             return Ok(batch);
         };
-        let timer = self.metrics.elapsed_compute().timer();
         let keys = self.columns.iter();
         let keys: Vec<ArrayRef> =
             { keys.map(|column| Arc::clone(batch.column(*column))) }.collect();
@@ -284,7 +286,6 @@ impl Dropping {
             }
             _ => batch,
         };
-        timer.done();
         Ok(kept)
     }
 }

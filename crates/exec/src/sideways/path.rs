@@ -1,29 +1,30 @@
 //! The way from a join down to the aggregate whose groups it may not want, or to a scan of a table.
 //!
-//! It leads through nodes that hand columns on as they are: projections, conditions, exchanges, and
-//! aggregates of ours by those columns. Not through joins, windows, limits, sorts and unions: what
-//! they return of a row depends on the others. Nor through any node with an expression that gives
-//! something else each time.
+//! It leads through nodes that hand columns on as they are: projections, conditions, exchanges, the
+//! right side of inner joins, and aggregates of ours by those columns. Not through other joins,
+//! windows, limits, sorts and unions: what they return of a row depends on the others. Nor through
+//! any node with an expression that gives something else each time.
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::operator::SidewaysOperator;
 use crate::aggregate::AggregateOperator;
 use crate::exchange;
 use crate::filter::{filter_of, may_warn};
-use crate::join::KeysPromise;
+use crate::join::{EitherJoin, KeysPromise, result_columns};
 use crate::padding::ForgetConstants;
-use crate::plan_node::{column_of, over_input};
+use crate::plan_node::column_of;
 use crate::table_scan::TableScan;
 
 /// A key of a join, by its place there, and the column that it is.
@@ -96,7 +97,29 @@ pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Op
         }
         (plan, columns) = (input, below);
     }
-    found
+    found.map(lowered)
+}
+
+/// The path to the scan below the rows of another path, if there is one: rows that are dropped
+/// there meet no join.
+fn lowered(path: Path) -> Path {
+    let mut plan = &path.input;
+    let mut columns = path.columns.clone();
+    loop {
+        if is_read_late(plan) {
+            return Path {
+                input: Arc::clone(plan),
+                columns,
+                is_grouped: path.is_grouped,
+            };
+        }
+        match through(plan, &columns) {
+            Some((input, below)) if below.len() == columns.len() => {
+                (plan, columns) = (input, below);
+            }
+            _ => return path,
+        }
+    }
 }
 
 /// Whether the columns of a plan's rows are read when they are asked for.
@@ -125,13 +148,27 @@ pub(super) fn with_operator(
             SidewaysOperator::new(promise.id(), columns.collect(), path.is_grouped, input);
         return Ok(Some(Arc::new(sideways)));
     }
-    let [input] = plan.children()[..] else {
-        return Ok(None);
+    let children = plan.children();
+    let (input, others) = match children[..] {
+        [input] => (input, vec![]),
+        [left, right] => (right, vec![Arc::clone(left)]),
+        _ => return Ok(None),
     };
     match with_operator(input, path, promise)? {
-        Some(input) => over_input(plan, input).map(Some),
+        Some(input) => over_last_input(plan, others, input).map(Some),
         None => Ok(None),
     }
+}
+
+/// A node over another last input.
+fn over_last_input(
+    node: &Arc<dyn ExecutionPlan>,
+    mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    last: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    inputs.push(last);
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(node).replace_children(inputs, options)
 }
 
 /// What a node reads, and which of some columns that it returns are columns of it; `None` where
@@ -142,6 +179,9 @@ fn through<'a>(
 ) -> Option<(&'a Arc<dyn ExecutionPlan>, Vec<KeyColumn>)> {
     if plan.fetch().is_some() || has_volatile(plan) {
         return None;
+    }
+    if let Some(join) = EitherJoin::of(plan.as_ref()) {
+        return through_join(&join, columns);
     }
     let place_of: Box<dyn Fn(usize) -> Option<usize>> =
         if let Some(filter) = filter_of(plan.as_ref()) {
@@ -173,6 +213,26 @@ fn through<'a>(
     let below = columns.iter();
     let below = below.filter_map(|(place, column)| Some((*place, place_of(*column)?)));
     Some((input, below.collect()))
+}
+
+/// What the right side of an inner join reads, and which of some columns are columns of it. A row of
+/// it that is dropped is in no result, and in no other either.
+fn through_join<'a>(
+    join: &EitherJoin<'a>,
+    columns: &[KeyColumn],
+) -> Option<(&'a Arc<dyn ExecutionPlan>, Vec<KeyColumn>)> {
+    let EitherJoin { stock, left, right } = join;
+    let is_plain = *stock.join_type() == JoinType::Inner && stock.filter().is_none();
+    if !is_plain {
+        return None;
+    }
+    let sides = [&left.schema(), &right.schema()];
+    let results = result_columns(sides, JoinType::Inner, stock.projection.as_deref());
+    let below = columns.iter().filter_map(|(place, column)| {
+        let result = results.get(*column)?;
+        (result.side == JoinSide::Right).then_some((*place, result.index))
+    });
+    Some((right, below.collect()))
 }
 
 fn column_in(expr: &PhysicalExprRef) -> Option<usize> {
