@@ -16,46 +16,30 @@
 //! the sides of their comparisons, but for a logarithm.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use arrow::datatypes::DataType;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, lit,
-};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::scalar::ScalarValue;
 
+use super::hidden;
 use crate::comparison::compares_in_plan;
 
-/// Applies the rule that simplifies expressions to a node.
+/// Hides comparisons of a node that meet from the rule that simplifies expressions.
 ///
 /// # Errors
-/// Those of the rule.
-pub(super) fn with_comparisons_apart(
-    node: LogicalPlan,
-    simplify: impl FnOnce(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
-) -> Result<Transformed<LogicalPlan>> {
+/// None of its own.
+pub(super) fn with_comparisons_apart(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut meeting = HashSet::new();
     node.apply_expressions(|expr| {
         meeting.extend(sides_that_meet(expr)?.into_iter().cloned());
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if meeting.is_empty() {
-        return simplify(node);
+    match meeting.is_empty() {
+        true => Ok(Transformed::no(node)),
+        false => hidden::each(node, |expr| apart(expr, &meeting)),
     }
-    let names = NamePreserver::new(&node);
-    let hidden = node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let hidden = expr.transform_up(|expr| Ok(hidden(expr, &meeting)))?;
-        Ok(hidden.update_data(|expr| name.restore(expr)))
-    })?;
-    simplify(hidden.data)?
-        .map_data(|plan| Ok(plan.map_expressions(|expr| expr.transform_up(shown))?.data))
 }
 
 /// A filter, and those right below it, whose constants are plain values.
@@ -262,59 +246,12 @@ fn terms(chain: &Expr, of: Operator) -> Vec<&Expr> {
     terms
 }
 
-fn hidden(expr: Expr, meeting: &HashSet<Expr>) -> Transformed<Expr> {
+fn apart(expr: Expr, meeting: &HashSet<Expr>) -> Transformed<Expr> {
     let meets = |side: &&Expr| meeting.contains(*side);
     if !sides(&expr).is_some_and(|sides| sides.iter().flatten().any(meets)) {
         return Transformed::no(expr);
     }
-    let function = Arc::new(ScalarUDF::from(Hidden::new()));
-    let call = ScalarFunction::new_udf(function, vec![expr]);
-    Transformed::yes(Expr::ScalarFunction(call))
-}
-
-fn shown(expr: Expr) -> Result<Transformed<Expr>> {
-    match expr {
-        Expr::ScalarFunction(mut call) if call.func.inner().is::<Hidden>() => {
-            match (call.args.pop(), call.args.pop()) {
-                (Some(comparison), None) => Ok(Transformed::yes(comparison)),
-                _ => internal_err!("one comparison is hidden"),
-            }
-        }
-        other => Ok(Transformed::no(other)),
-    }
-}
-
-/// A comparison that nobody looks at from outside.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Hidden {
-    signature: Signature,
-}
-
-impl Hidden {
-    fn new() -> Self {
-        Self {
-            // Volatile, so that nobody calls it, nor takes two of them for one.
-            signature: Signature::any(1, Volatility::Volatile),
-        }
-    }
-}
-
-impl ScalarUDFImpl for Hidden {
-    fn name(&self) -> &str {
-        "hidden_comparison"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        internal_err!("a hidden comparison is not called")
-    }
+    Transformed::yes(hidden::whole(expr))
 }
 
 #[cfg(test)]

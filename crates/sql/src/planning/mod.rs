@@ -21,6 +21,7 @@ mod comparisons;
 mod copied_syntax;
 mod copies;
 mod expansion;
+mod hidden;
 mod leaning;
 mod materialized;
 mod one_branch;

@@ -19,6 +19,7 @@ use super::checks::{check_subqueries, has_subqueries};
 use super::column_types::with_types_of;
 use super::comparisons::{with_comparisons_apart, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
+use super::hidden;
 use super::leaning::without_leaning;
 use super::one_branch::with_one_branch;
 use super::size::hold;
@@ -148,7 +149,10 @@ fn at_node(
     let before = Arc::clone(node.schema());
     let rewrite = |node| without_long_values(|| rule.rewrite(node, config));
     let made = match rule.name() {
-        SIMPLIFY => with_comparisons_apart(node, |node| with_aggregate_types(node, rewrite)),
+        SIMPLIFY => {
+            let simplify = |node| with_aggregate_types(node, rewrite);
+            hidden::simplified(node, with_comparisons_apart, simplify)
+        }
         PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
         PUSH_FILTERS => in_written_order(with_plain_constants(node)?, rewrite),
         DROP_EMPTY => with_one_branch(node, rewrite),
