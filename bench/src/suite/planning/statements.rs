@@ -183,6 +183,14 @@ pub(super) const KINDS: [Kind; 26] = [
         text: |count| terms(count, " AND ", |at| format!("a <> {at}")),
     },
     Kind {
+        name: "arms of a CASE that is compared",
+        sizes: TERMS,
+        text: |count| {
+            let arms = joined(count, " ", |arm| format!("WHEN a = {arm} THEN {arm}"));
+            format!("SELECT a FROM t1 WHERE CASE {arms} END = 3")
+        },
+    },
+    Kind {
         name: "rows of IN",
         sizes: ROWS,
         text: |count| {
