@@ -96,6 +96,50 @@ pub(crate) fn views(
     Some(unsafe { BinaryViewArray::new_unchecked(views.into(), vec![data], nulls) })
 }
 
+/// The views of some values that lie in a page between offsets, in memory of their own; `None` if one
+/// does not lie in the data. **Cost**: no call for a short value, which lies in its view.
+pub(crate) fn picked_views(
+    offsets: &[[u8; size_of::<u32>()]],
+    data: &[u8],
+    slots: &[u32],
+    nulls: Option<NullBuffer>,
+) -> Option<BinaryViewArray> {
+    if nulls
+        .as_ref()
+        .is_some_and(|nulls| nulls.len() != slots.len())
+    {
+        return None;
+    }
+    let mut long: Vec<u8> = Vec::new();
+    let mut views: Vec<u128> = Vec::with_capacity(slots.len());
+    for (row, slot) in slots.iter().enumerate() {
+        let ends: &[_; 2] = offsets.get(*slot as usize..)?.first_chunk()?;
+        let [start, end] = ends.map(|end| u32::from_le_bytes(end) as usize);
+        let bytes = data.get(start..end)?;
+        let len = bytes.len();
+        let is_null = || nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        views.push(if len > INLINE_BYTES && !is_null() {
+            let view = long_view(*bytes.first_chunk()?, long.len(), len);
+            long.extend_from_slice(bytes);
+            view
+        } else if len > 0 && len <= INLINE_BYTES {
+            short_view(&data[start..], len)
+        } else {
+            0
+        });
+    }
+    let buffers = match long.is_empty() {
+        true => Vec::new(),
+        false => vec![Buffer::from_vec(long)],
+    };
+    debug_assert!(
+        BinaryViewArray::try_new(views.clone().into(), buffers.clone(), nulls.clone()).is_ok()
+    );
+    // SAFETY: a view of a long value shows bytes that were copied to the only buffer for it, and the
+    // first of them; any other holds its value, or none.
+    Some(unsafe { BinaryViewArray::new_unchecked(views.into(), buffers, nulls) })
+}
+
 /// Values whose lines are loaded together.
 const TOUCHED_ROWS: usize = 256;
 

@@ -31,7 +31,7 @@ const OPERATORS: &[usize] = &[50, 100, 200, 400];
 /// Expressions beside one another, each of which is a key or a column of its own.
 const KEYS: &[usize] = &[10, 100, 300, 1000];
 
-pub(super) const KINDS: [Kind; 26] = [
+pub(super) const KINDS: [Kind; 27] = [
     Kind {
         name: "IN (SELECT",
         sizes: DEPTHS,

@@ -9,7 +9,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
@@ -30,7 +29,7 @@ use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, MAGIC, align, read_u32};
 use super::{ALIGNMENT, Format, Kind, PREFIX_BYTES, Rows};
 use crate::error::{Error, Result};
 use crate::owned::own_bytes;
-use crate::text::{text, text_view, views};
+use crate::text::{picked_views, text, text_view, views};
 
 /// A buffer that is at most this part of a page is copied: the numbers of rows whose texts fill the
 /// page would keep all of it in memory, and a copy of so little costs no more than a pin.
@@ -211,6 +210,18 @@ impl<'a> Page<'a> {
         Ok(Some(nulls))
     }
 
+    /// Which of some values are NULL.
+    fn nulls_of(&self, entry: &Entry, slots: &[u32]) -> Result<Option<NullBuffer>> {
+        let picked = self.nulls(entry)?.map(|nulls| {
+            let is_valid = |index: usize| {
+                let slot = slots.get(index).map(|slot| *slot as usize);
+                slot.is_some_and(|slot| slot < nulls.len() && nulls.is_valid(slot))
+            };
+            NullBuffer::new(BooleanBuffer::collect_bool(slots.len(), is_valid))
+        });
+        Ok(picked.filter(|nulls| nulls.null_count() > 0))
+    }
+
     /// Offsets and data of a column of [`Kind::Bytes`] or [`Kind::Text`].
     fn bytes(&self, entry: &Entry) -> Result<(OffsetBuffer<i32>, Buffer)> {
         let offset_count = self.row_count.saturating_add(1);
@@ -272,15 +283,7 @@ impl<'a> Page<'a> {
             _ => None,
         };
         let picked = picked.ok_or(corrupt("a value lies outside of its column"))?;
-        let nulls = self.nulls(&entry)?.map(|nulls| {
-            let is_valid = |index: usize| {
-                slots
-                    .get(index)
-                    .is_some_and(|slot| nulls.is_valid(*slot as usize))
-            };
-            NullBuffer::new(BooleanBuffer::collect_bool(slots.len(), is_valid))
-        });
-        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        let nulls = self.nulls_of(&entry, slots)?;
         fixed(data_type, picked.into(), slots.len(), nulls)
     }
 
@@ -295,39 +298,13 @@ impl<'a> Page<'a> {
     }
 
     fn views(&self, column: usize, slots: &[u32]) -> Result<BinaryViewArray> {
-        let mut values = BinaryViewBuilder::with_capacity(slots.len());
-        for value in self.values(column, slots)? {
-            values.append_option(value?);
-        }
-        Ok(values.finish())
-    }
-
-    /// Some values of a column of [`Kind::Bytes`] or [`Kind::Text`].
-    fn values<'s>(
-        &'s self,
-        column: usize,
-        slots: &'s [u32],
-    ) -> Result<impl Iterator<Item = Result<Option<&'s [u8]>>>> {
         let entry = self.entry(column)?;
-        let nulls = self.nulls(&entry)?;
+        let nulls = self.nulls_of(&entry, slots)?;
         let bytes = self.source.bytes();
         let offsets = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
         let data = part(bytes, entry.data_offset, entry.data_bytes as usize)?;
-        let offsets: &[[u8; size_of::<u32>()]] = offsets.as_chunks().0;
-        Ok(slots.iter().map(move |slot| {
-            let slot = *slot as usize;
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(slot)) {
-                return Ok(None);
-            }
-            let ends = offsets.get(slot..).and_then(|ends| ends.first_chunk());
-            let value = ends.and_then(|ends| {
-                let [start, end] = ends.map(|end| u32::from_le_bytes(end) as usize);
-                data.get(start..end)
-            });
-            Ok(Some(
-                value.ok_or(corrupt("a value lies outside of its column"))?,
-            ))
-        }))
+        let views = picked_views(offsets.as_chunks().0, data, slots, nulls);
+        views.ok_or(corrupt("a value lies outside of its column"))
     }
 
     /// A column as its declared type.
