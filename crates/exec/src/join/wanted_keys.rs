@@ -341,7 +341,7 @@ fn hashed_numbers(key: &ArrayRef, seed: u64) -> Option<Vec<u64>> {
         DataType::Int64 => all::<Int64Type>(key, seed, |number| number.cast_unsigned()),
         DataType::UInt64 => all::<UInt64Type>(key, seed, |number| number),
         DataType::Int32 => all::<Int32Type>(key, seed, |number| u64::from(number.cast_unsigned())),
-        DataType::UInt32 => all::<UInt32Type>(key, seed, |number| u64::from(number)),
+        DataType::UInt32 => all::<UInt32Type>(key, seed, u64::from),
         DataType::Date32 => {
             all::<Date32Type>(key, seed, |number| u64::from(number.cast_unsigned()))
         }

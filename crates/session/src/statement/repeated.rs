@@ -59,7 +59,7 @@ const PLAN_BYTES: u64 = 32 << 10;
 /// The plans of all connections take at most this part of the budget; of one that is smaller than
 /// this they take nothing, which is for rows.
 const PLANS_PER_MEMORY: u64 = 16;
-const MEMORY_BYTES_MIN: u64 = 4 << 20;
+const MEMORY_BYTES_MIN: u64 = 8 << 20;
 /// Shapes and texts that are remembered to have come.
 const SEEN_MAX: usize = 256;
 /// What a plan may have to do.

@@ -147,6 +147,7 @@ impl Writer {
     /// Says how many rows will come: those of VALUES.
     pub(crate) fn expect(&mut self, rows: usize) {
         self.tells_met = true;
+        self.written.of_values = true;
         if let Some(counter) = &mut self.values.counter {
             counter.expect(rows);
         }

@@ -19,6 +19,8 @@ pub(crate) struct Written {
     pub(super) ignores: bool,
     /// Whether the client counts rows that were found, changed or not: CLIENT_FOUND_ROWS.
     pub(super) counts_found: bool,
+    /// Whether the rows are those of VALUES: of a query nobody is told which were found.
+    pub(super) of_values: bool,
 }
 
 impl Written {
@@ -45,7 +47,8 @@ impl Written {
     pub(crate) fn duplicates(&self) -> u64 {
         match self.ignores {
             true => self.rows - self.inserted - self.updated,
-            false => self.deleted + self.told_of_met(),
+            false if self.of_values => self.deleted + self.told_of_met(),
+            false => self.deleted + self.updated,
         }
     }
 
