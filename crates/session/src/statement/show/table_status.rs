@@ -19,7 +19,7 @@ pub(crate) fn status(table: &Table) -> Vec<Option<String>> {
 /// The same of a log, which is always empty.
 pub(crate) fn status_of_log(definition: &Definition) -> Vec<Option<String>> {
     let mut row = vec![some("Mayfly"), some(10), some("Dynamic")];
-    row.extend(vec![some(0); 6]);
+    row.extend([some(0), some(0), some(0), some(0), some(0), some(0)]);
     row.extend([None, None, None, None, some(Collation::default()), None]);
     row.extend([some(""), some(&definition.comment)]);
     row
