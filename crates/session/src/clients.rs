@@ -9,6 +9,7 @@ pub struct Clients {
     aborted: AtomicU64,
     aborted_logins: AtomicU64,
     refused_for_number: AtomicU64,
+    not_accepted: AtomicU64,
     most: AtomicU64,
     /// Bytes that came and went, of all connections.
     received: AtomicU64,
@@ -43,6 +44,11 @@ impl Clients {
     /// A client was refused by `max_connections`: `Connection_errors_max_connections`.
     pub fn refused_for_number(&self) {
         self.refused_for_number.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The operating system handed out no connection: `Connection_errors_accept`.
+    pub fn not_accepted(&self) {
+        self.not_accepted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// So many are connected at a time: `Max_used_connections`.
@@ -83,10 +89,11 @@ impl Clients {
     }
 
     /// Names and values for SHOW STATUS.
-    pub(crate) fn list(&self) -> [(&'static str, u64); 5] {
+    pub(crate) fn list(&self) -> [(&'static str, u64); 6] {
         [
             ("Aborted_clients", &self.aborted),
             ("Aborted_connects", &self.aborted_logins),
+            ("Connection_errors_accept", &self.not_accepted),
             (
                 "Connection_errors_max_connections",
                 &self.refused_for_number,

@@ -137,6 +137,7 @@ impl Command {
             Statement::CreateDatabase { .. } => Command::CreateDatabase,
             Statement::DropDatabase { .. } => Command::DropDatabase,
             Statement::Use(_) => Command::ChangeDatabase,
+            Statement::Flush(_) if begins_with("RESET") => return None,
             Statement::Flush(_) => Command::Flush,
             Statement::LockTables(true) => Command::LockTables,
             Statement::LockTables(false) => Command::UnlockTables,

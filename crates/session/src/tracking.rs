@@ -400,7 +400,8 @@ impl Touched {
             | Statement::Truncate(_)
             | Statement::CreateDatabase { .. }
             | Statement::DropDatabase { .. }
-            | Statement::Flush(_) => touched.defines = true,
+            | Statement::Flush(_)
+            | Statement::StopReplica => touched.defines = true,
             Statement::Maintain(asked) => touched.defines = asked.ends_transaction(),
             _ => {}
         }

@@ -49,6 +49,8 @@ pub struct Flush {
     pub status: bool,
     /// LOGS: the slow log is opened again.
     pub slow_log: bool,
+    /// RESET BINARY LOGS AND GTIDS: the transactions that a dump says are in it are forgotten.
+    pub gtids: bool,
 }
 
 /// One statement.
@@ -110,6 +112,8 @@ pub enum Statement {
     Show(Show),
     /// FLUSH, and RESET of what is not there.
     Flush(Flush),
+    /// STOP REPLICA, where there is none.
+    StopReplica,
     /// ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
     Maintain(Maintenance),
     /// LOCK TABLES, or UNLOCK TABLES: nothing is locked.

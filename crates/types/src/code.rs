@@ -134,6 +134,7 @@ codes! {
     DuringCommit = 1180, "HY000", "Got error {} - '{}' during COMMIT";
     UnknownSystemVariable = 1193, "HY000", "Unknown system variable '{}'";
     RollbackNonTransactional = 1196, "HY000", "Some non-transactional changed tables couldn't be rolled back";
+    NotReplica = 1200, "HY000", "The server is not configured as replica; fix in config file or with CHANGE REPLICATION SOURCE TO";
     SetConstantsOnly = 1204, "HY000", "You may only use constant expressions with SET";
     LockWaitTimeout = 1205, "HY000", "Lock wait timeout exceeded; try restarting transaction";
     WrongArguments = 1210, "HY000", "Incorrect arguments to {}";
@@ -249,6 +250,7 @@ codes! {
     NotInDistinct = 3065, "HY000", "Expression #{} of {} is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with {}";
     QueryTimeout = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     NoSuchChannel = 3074, "HY000", "Replica channel '{}' does not exist.";
+    ReplicaStopped = 3084, "HY000", "Replication thread(s) for channel '{}' are already stopped.";
     GeneratedFunction = 3102, "HY000", "Expression of generated column '{}' contains a disallowed function.";
     GeneratedValueIgnored = 1906, "HY000", "The value specified for generated column '{}' in table '{}' has been ignored";
     GeneratedValue = 3105, "HY000", "The value specified for generated column '{}' in table '{}' is not allowed.";

@@ -7,10 +7,11 @@ import replay
 import shared
 from shared import DATABASE, equal, on_mariadb
 
-# Of SHOW GLOBAL STATUS and SHOW VARIABLES: what the server's page and the dashboard draw. Caches of tables and threads,
-# and errors of connections but for their number, are not counted.
+# Of SHOW GLOBAL STATUS and SHOW VARIABLES: what the server's page and the dashboard draw.
 DRAWN = """Bytes_received Bytes_sent Threads_connected Threads_running Connections Aborted_clients Aborted_connects
-Connection_errors_max_connections Com_select Com_insert Com_update Com_delete Com_create_table Com_alter_table
+Connection_errors_accept Connection_errors_internal Connection_errors_max_connections Connection_errors_peer_address
+Connection_errors_select Connection_errors_tcpwrap Threads_cached Threads_created Table_open_cache_hits
+Table_open_cache_misses Table_open_cache_overflows Com_select Com_insert Com_update Com_delete Com_create_table Com_alter_table
 Com_drop_table Questions Queries Uptime"""
 SETTINGS = """version version_comment version_compile_os version_compile_machine hostname port socket datadir tmpdir basedir
 performance_schema general_log general_log_file slow_query_log slow_query_log_file log_output log_error have_ssl

@@ -512,7 +512,10 @@ fn speak(
                         let _ = endpoint.serve_incoming(incoming).await;
                     });
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) => {
+                    endpoint.server().0.engine.clients().not_accepted();
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
         drop(listeners);

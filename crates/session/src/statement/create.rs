@@ -20,7 +20,7 @@ use super::defaults::{Fallback, constant};
 use super::define::{Draft, check_table_name, key_notes};
 use super::evaluate::{is_constant, names_columns, number_of_bits};
 use super::expressions::name_checks_anew;
-use super::information::refuse_information;
+use super::information::{refuse_information, undroppable};
 use super::insert::with_info;
 use super::name_length::NAME_LENGTH;
 use super::query::Ready;
@@ -108,7 +108,10 @@ impl Job {
                 self.note(ErrorCode::DatabaseDropMissing, &[&name]);
                 Ok(Outcome::done(0))
             }
-            Err(_) => Err(MySqlError::new(ErrorCode::DatabaseDropMissing, &[&name])),
+            Err(_) => {
+                let missing = || MySqlError::new(ErrorCode::DatabaseDropMissing, &[&name]);
+                Err(undroppable(&self.connection, name).unwrap_or_else(missing))
+            }
         };
         drop(turns);
         gone_tables::free(&self.running, tables);

@@ -324,6 +324,16 @@ impl Job {
                 if flush.status {
                     connection.local().status = Default::default();
                 }
+                if flush.gtids {
+                    let mut globals = connection.engine.globals();
+                    globals
+                        .variables
+                        .put_with_pair("gtid_purged", String::new());
+                }
+                Ok(Outcome::done(0))
+            }
+            Statement::StopReplica => {
+                self.note(ErrorCode::ReplicaStopped, &[&""]);
                 Ok(Outcome::done(0))
             }
             // A session runs these itself, unless another statement has them inside.
@@ -526,7 +536,7 @@ fn commits(statement: &Statement) -> bool {
 /// CHECKSUM, LOCK TABLES, and UNLOCK TABLES if some are locked, which BEGIN ends too.
 fn ends_transaction(statement: &Statement, local: &mut Local) -> bool {
     match statement {
-        Statement::Flush(_) => true,
+        Statement::Flush(_) | Statement::StopReplica => true,
         Statement::Maintain(asked) => asked.ends_transaction(),
         Statement::LockTables(locks) => {
             let has_locked = std::mem::replace(&mut local.has_locked, *locks);

@@ -8,7 +8,7 @@ use mayfly_types::CharacterSet;
 use super::column::{self, character_set, collation};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, absent, create, unsupported, view};
+use super::{Result, absent, create, unsupported, unsupported_account, view};
 use crate::statement::{AlterAction, AlterTable, ColumnDefinition, OldView, Placement, Statement};
 
 /// The name by which ALTER TABLE knows the primary key.
@@ -25,6 +25,7 @@ pub(super) fn alter(cursor: &mut Cursor<'_>) -> Result<Statement> {
         let here = ["DATABASE", "SCHEMA", "INSTANCE"];
         let kind = { here.into_iter() }.find(|word| cursor.peek_word(word));
         return match kind.or_else(|| absent::kind(cursor)) {
+            Some("USER") => unsupported_account("ALTER USER"),
             Some(kind) => unsupported(&format!("ALTER {kind}")),
             None => cursor.fail("TABLE"),
         };

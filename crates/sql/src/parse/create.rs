@@ -12,7 +12,7 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError, NoCollation};
 use super::column::{as_binary, character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, absent, prepare, unsupported, view};
+use super::{Result, absent, prepare, unsupported, unsupported_account, view};
 use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, OldView, Statement};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -47,6 +47,7 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
         false => absent::kind(cursor),
     };
     match (kind, or_replace) {
+        (Some("USER"), false) => unsupported_account("CREATE USER"),
         (Some(kind), false) => unsupported(&format!("CREATE {kind}")),
         (Some(kind), true) => unsupported(&format!("CREATE OR REPLACE {kind}")),
         (None, _) => cursor.fail("TABLE"),

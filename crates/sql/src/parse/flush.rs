@@ -1,11 +1,11 @@
-//! FLUSH, RESET, LOCK and UNLOCK.
+//! FLUSH, LOCK and UNLOCK.
 //!
 //! There is little to flush and nothing to lock, but what MySQL does not read is refused.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::Result;
 use super::cursor::Cursor;
-use super::{Result, unsupported};
 use crate::statement::{Flush, Statement};
 
 /// What an item of FLUSH does.
@@ -68,16 +68,6 @@ fn item(cursor: &mut Cursor<'_>) -> Result<Effect> {
         Some((_, effect)) => Ok(*effect),
         None => cursor.fail("what is to be flushed"),
     }
-}
-
-/// RESET of the query cache, of which there is none, and of what SET PERSIST has kept, which is
-/// nothing.
-pub(super) fn reset(cursor: &mut Cursor<'_>) -> Result<Statement> {
-    cursor.expect("RESET")?;
-    if cursor.words(&["QUERY", "CACHE"]) || cursor.word("PERSIST") && cursor.is_over() {
-        return Ok(Statement::Flush(Flush::default()));
-    }
-    unsupported("RESET")
 }
 
 /// `[a, b] [WITH READ LOCK | FOR EXPORT]`.

@@ -21,6 +21,7 @@ mod load;
 mod maintenance;
 mod out_file;
 mod prepare;
+mod replication;
 pub(crate) mod reserved;
 mod set;
 mod show;
@@ -255,6 +256,13 @@ fn unsupported<T>(what: &str) -> Result<T> {
     Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]).into())
 }
 
+/// Refuses a statement that makes or changes an account.
+fn unsupported_account<T>(what: &str) -> Result<T> {
+    unsupported(&format!(
+        "{what}: accounts are made and changed by mayfly user add"
+    ))
+}
+
 fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let first = match cursor.peek() {
         Token::SemiColon if !cursor.is_over() => return cursor.fail("a statement"),
@@ -347,10 +355,12 @@ fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
             cursor.value_word()?;
             Ok(Statement::Show(Show::Nothing(Nothing::HelpTopics)))
         }
-        "RESET" => flush::reset(cursor),
+        "START" => replication::start(cursor),
+        "STOP" => replication::stop(cursor),
+        "RESET" => replication::reset(cursor),
         "CALL" | "GRANT" | "REVOKE" | "HANDLER" | "XA" | "INSTALL" | "UNINSTALL" | "IMPORT"
-        | "CHANGE" | "STOP" | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET"
-        | "SHUTDOWN" | "RESTART" | "CLONE" => unsupported(&first),
+        | "CHANGE" | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "GET" | "SHUTDOWN"
+        | "RESTART" | "CLONE" => unsupported(&first),
         _ => cursor.fail("a statement"),
     }
 }

@@ -4,12 +4,15 @@ use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::{Result, unsupported, unsupported_account};
 use crate::statement::{Access, Assignment, Completion, Scope, SetValue, Statement};
 
 pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SET")?;
-    for what in ["PASSWORD", "ROLE", "RESOURCE", "STATEMENT"] {
+    if cursor.peek_word("PASSWORD") {
+        return unsupported_account("SET PASSWORD");
+    }
+    for what in ["ROLE", "RESOURCE", "STATEMENT"] {
         if cursor.peek_word(what) {
             return unsupported(&format!("SET {what}"));
         }

@@ -5,7 +5,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
 use super::show::{limit, nothing};
-use super::{Result, unsupported};
+use super::{Result, absent, unsupported};
 use crate::statement::{Absent, Account, Nothing, Show, Terms};
 
 /// Reads one of these statements behind SHOW, if it is one.
@@ -73,7 +73,7 @@ fn replication(cursor: &mut Cursor<'_>) -> Result<Option<Show>> {
 }
 
 /// `FOR CHANNEL`: there is only the one without a name.
-fn channel(cursor: &mut Cursor<'_>) -> Result<()> {
+pub(super) fn channel(cursor: &mut Cursor<'_>) -> Result<()> {
     if cursor.words(&["FOR", "CHANNEL"]) {
         let name = cursor.string()?;
         if !name.is_empty() {
@@ -136,7 +136,7 @@ fn engine(cursor: &mut Cursor<'_>) -> Result<Show> {
     Ok(Show::EngineStatus(name))
 }
 
-/// SHOW CREATE of a view, and of what there is none of.
+/// SHOW CREATE of a view, and of what there is none of or no definition.
 fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     if cursor.word("VIEW") {
         return Ok(Show::CreateView(cursor.table_name()?));
@@ -149,6 +149,9 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Show> {
     ];
     match KINDS.iter().find(|(word, _)| cursor.word(word)) {
         Some((_, kind)) => Ok(Show::CreateAbsent(*kind, cursor.table_name()?)),
-        None => unsupported("SHOW CREATE"),
+        None => match absent::kind(cursor) {
+            Some(kind) => unsupported(&format!("SHOW CREATE {kind}")),
+            None => cursor.fail("TABLE"),
+        },
     }
 }

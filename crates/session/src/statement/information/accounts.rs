@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::super::Job;
-use super::{CATALOG, Make};
+use super::{CATALOG, Make, logs};
 use crate::connection::Connection;
 use crate::listing::{Listing, declared_columns, some};
 use crate::privileges::PRIVILEGES;
@@ -36,9 +36,9 @@ const USER: &str = "Host varchar(255), User varchar(32), Select_priv varchar(1),
      Password_reuse_history smallint unsigned, Password_reuse_time smallint unsigned, \
      Password_require_current varchar(1), User_attributes json";
 
-/// The tables of `mysql` that are empty: grants of less than everything, roles, and the time zones
-/// that have names.
-pub(super) const EMPTY_TABLES: [(&str, &str); 10] = [
+/// The tables of `mysql` that are empty: grants of less than everything, roles, logs, and the time
+/// zones that have names.
+pub(super) const EMPTY_TABLES: [(&str, &str); 12] = [
     (
         "columns_priv",
         "Host varchar(255), Db varchar(64), User varchar(32), Table_name varchar(64), \
@@ -60,6 +60,7 @@ pub(super) const EMPTY_TABLES: [(&str, &str); 10] = [
         "HOST varchar(255), USER varchar(32), DEFAULT_ROLE_HOST varchar(255), \
          DEFAULT_ROLE_USER varchar(32)",
     ),
+    ("general_log", logs::GENERAL),
     (
         "global_grants",
         "USER varchar(32), HOST varchar(255), PRIV varchar(32), WITH_GRANT_OPTION varchar(1)",
@@ -81,6 +82,7 @@ pub(super) const EMPTY_TABLES: [(&str, &str); 10] = [
         "FROM_HOST varchar(255), FROM_USER varchar(32), TO_HOST varchar(255), \
          TO_USER varchar(32), WITH_ADMIN_OPTION varchar(1)",
     ),
+    ("slow_log", logs::SLOW),
     (
         "tables_priv",
         "Host varchar(255), Db varchar(64), User varchar(32), Table_name varchar(64), \

@@ -7,8 +7,8 @@ use super::super::Job;
 use super::super::define::{CHARACTER_BYTES, declared_length};
 use super::super::show::columns::{PRIVILEGES, collation, extra, key_of};
 use super::super::show::definition::default_value;
-use super::CATALOG;
 use super::views::all_views;
+use super::{CATALOG, MYSQL};
 use crate::listing::{Listing, some};
 
 pub(super) fn columns(job: &Job) -> Listing {
@@ -45,6 +45,11 @@ pub(super) fn columns(job: &Job) -> Listing {
         "DATETIME_PRECISION",
         "SRS_ID",
     ]);
+    for (name, definition) in job.logs(MYSQL) {
+        for (index, column) in definition.columns.iter().enumerate() {
+            listing.push(row((MYSQL, name), index, column, ""));
+        }
+    }
     for (database, table, _) in job.all_tables() {
         let definition = table.definition();
         for (index, column) in definition.columns.iter().enumerate() {

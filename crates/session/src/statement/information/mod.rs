@@ -11,6 +11,7 @@ mod accounts;
 mod columns;
 mod constraints;
 mod extensions;
+mod logs;
 mod nothing;
 mod performance;
 mod processes;
@@ -39,6 +40,9 @@ pub(crate) use sys::{short_bytes, short_time};
 
 /// The name of the database, of which case does not count.
 pub(crate) const DATABASE: &str = "information_schema";
+
+/// The name of the database of accounts and logs.
+const MYSQL: &str = "mysql";
 
 /// The table of the columns of all tables.
 const COLUMNS: &str = "COLUMNS";
@@ -88,6 +92,10 @@ struct System {
     name: &'static str,
     /// What its tables are, as lists of tables say it.
     kind: &'static str,
+    /// Whether lists of databases have it.
+    is_listed: bool,
+    /// Which of its tables lists have.
+    lists: fn(&str) -> bool,
     /// Whether there may be a database of this name beside it, as a dump of another server makes
     /// one. Its tables come before those that are made anew, and the name has case.
     is_open: bool,
@@ -97,12 +105,16 @@ struct System {
     empty: &'static [(&'static str, &'static str)],
 }
 
-/// The databases whose tables are made anew. SHOW DATABASES does not list what is open: who copies
-/// all databases is to copy neither accounts nor views of what the server did.
+/// The databases whose tables are made anew. Whoever copies all databases asks for what is listed,
+/// and is to copy neither accounts nor views of what the server did: `sys` is not listed. `mysql`
+/// is, since mysqldump copies nothing of a server that does not list it, but of its tables only the
+/// logs.
 const SYSTEMS: [System; 4] = [
     System {
         name: DATABASE,
         kind: "SYSTEM VIEW",
+        is_listed: true,
+        lists: |_| true,
         is_open: false,
         made: &TABLES,
         empty: &nothing::TABLES,
@@ -110,6 +122,8 @@ const SYSTEMS: [System; 4] = [
     System {
         name: performance::DATABASE,
         kind: "BASE TABLE",
+        is_listed: true,
+        lists: |_| true,
         is_open: false,
         made: &performance::TABLES,
         empty: &uninstrumented::TABLES,
@@ -117,13 +131,17 @@ const SYSTEMS: [System; 4] = [
     System {
         name: sys::DATABASE,
         kind: "VIEW",
+        is_listed: false,
+        lists: |_| true,
         is_open: true,
         made: &sys::TABLES,
         empty: &[],
     },
     System {
-        name: "mysql",
+        name: MYSQL,
         kind: "BASE TABLE",
+        is_listed: true,
+        lists: logs::is_log,
         is_open: true,
         made: &accounts::TABLES,
         empty: &accounts::EMPTY_TABLES,
@@ -177,6 +195,12 @@ fn closed() -> impl Iterator<Item = &'static System> {
 /// What the tables are that are made anew in a database.
 pub(crate) fn kind_of(database: &str) -> &'static str {
     System::of(database).map_or("", |system| system.kind)
+}
+
+/// Nobody may drop a database whose tables are made anew while there is no other of its name.
+pub(crate) fn undroppable(connection: &Connection, database: &str) -> Option<MySqlError> {
+    let system = System::of(database)?;
+    Some(access_denied(connection, system.name))
 }
 
 /// The error of a table that INFORMATION_SCHEMA does not have.
@@ -256,6 +280,13 @@ impl Job {
         names
     }
 
+    /// Those of them that lists of tables have.
+    pub(crate) fn listed_system_names(&self, database: &str) -> Vec<&'static str> {
+        let mut names = self.system_names(database);
+        names.retain(|name| System::of(database).is_some_and(|system| (system.lists)(name)));
+        names
+    }
+
     /// Nobody may write to a database whose tables are made anew, unless it was created as well.
     pub(crate) fn refuse_system(&self, database: &str) -> Result<(), MySqlError> {
         refuse_information(&self.connection, database)?;
@@ -318,11 +349,14 @@ impl Job {
         self.refuse_system_rows(name, "DROP").map(|()| None)
     }
 
-    /// The databases, those whose tables are made anew included.
+    /// The databases that lists have, those whose tables are made anew included.
     pub(crate) fn databases(&self) -> Vec<String> {
         let mut names = self.connection.engine.shared().dictionary.databases();
-        names.extend(closed().map(|system| system.name.to_owned()));
+        let listed = SYSTEMS.iter().filter(|system| system.is_listed);
+        names.extend(listed.map(|system| system.name.to_owned()));
         names.sort();
+        // Somebody may have made one beside that of the system.
+        names.dedup();
         names
     }
 

@@ -3,9 +3,9 @@
 use mayfly_types::Collation;
 
 use super::super::Job;
-use super::super::show::table_status::{status, status_of_view};
+use super::super::show::table_status::{status, status_of_log, status_of_view};
 use super::views::all_views;
-use super::{CATALOG, closed};
+use super::{CATALOG, MYSQL, closed, kind_of};
 use crate::listing::{Listing, some};
 
 pub(super) fn schemata(job: &Job) -> Listing {
@@ -74,6 +74,11 @@ pub(super) fn tables(job: &Job) -> Listing {
             row.extend([None, None, None, None, None, None, some(""), some("")]);
             listing.push(row);
         }
+    }
+    for (name, definition) in job.logs(MYSQL) {
+        let mut row = vec![some(CATALOG), some(MYSQL), some(name), some(kind_of(MYSQL))];
+        row.extend(status_of_log(&definition));
+        listing.push(row);
     }
     for (database, table, is_temporary) in job.all_tables() {
         let kind = match is_temporary {

@@ -67,10 +67,11 @@ impl Part<'_> {
 
 impl Job {
     pub(super) fn list_keys(&self, name: &TableName) -> Result<Listing, MySqlError> {
-        // A view has none.
-        let table = match self.view(name) {
-            Some(_) => None,
-            None => Some(self.table(name)?),
+        // A view has none, nor has a table that is made anew.
+        let has_none = self.view(name).is_some() || self.is_system_table(name);
+        let table = match has_none {
+            true => None,
+            false => Some(self.table(name)?),
         };
         let mut listing = Listing::new(&[
             "Table",

@@ -1,6 +1,6 @@
 //! What SHOW TABLE STATUS and INFORMATION_SCHEMA.TABLES say of a table.
 
-use mayfly_table::Table;
+use mayfly_table::{Definition, Table};
 use mayfly_types::Collation;
 
 use crate::listing::some;
@@ -13,6 +13,15 @@ pub(crate) fn status(table: &Table) -> Vec<Option<String>> {
     row.push(next_number(table).map(|next| next.to_string()));
     row.extend([None, None, None, some(Collation::default()), None]);
     row.extend([some(options), some(&table.definition().comment)]);
+    row
+}
+
+/// The same of a log, which is always empty.
+pub(crate) fn status_of_log(definition: &Definition) -> Vec<Option<String>> {
+    let mut row = vec![some("Mayfly"), some(10), some("Dynamic")];
+    row.extend([some(0), some(0), some(0), some(0), some(0), some(0)]);
+    row.extend([None, None, None, None, some(Collation::default()), None]);
+    row.extend([some(""), some(&definition.comment)]);
     row
 }
 

@@ -6,13 +6,13 @@ use arrow::datatypes::Field;
 use mayfly_sql::ansi;
 use mayfly_sql::file_name::FileName;
 use mayfly_sql::statement::TableName;
-use mayfly_table::{Column, Table, View};
+use mayfly_table::{Column, Definition, Table, View};
 use mayfly_types::{Collation, ColumnType, ErrorCode, MySqlError};
 
 use super::super::{Job, information};
 use super::columns::{column_row, columns_listing, key_of};
 use super::definition::{self, quoted};
-use super::table_status::{next_number, status, status_of_view};
+use super::table_status::{next_number, status, status_of_log, status_of_view};
 use crate::listing::{Listing, some};
 
 impl Job {
@@ -32,7 +32,7 @@ impl Job {
             &["Tables_in"]
         };
         let mut listing = Listing::new(columns);
-        for name in self.system_names(database) {
+        for name in self.listed_system_names(database) {
             let kind = full.then(|| some(information::kind_of(database)));
             listing.push([Some(some(name)), kind].into_iter().flatten().collect());
         }
@@ -114,6 +114,12 @@ impl Job {
             let mut row = vec![some(table.name())];
             row.extend(status(&table));
             row.push(some(if is_temporary { "Y" } else { "N" }));
+            listing.push(row);
+        }
+        for (name, definition) in self.logs(database) {
+            let mut row = vec![some(name)];
+            row.extend(status_of_log(&definition));
+            row.push(some("N"));
             listing.push(row);
         }
         for view in self.views_of(database) {
@@ -210,38 +216,53 @@ impl Job {
         if let Some((_, view)) = self.view(name) {
             return self.definition_of_view(&view);
         }
-        let table = self.table(name)?;
         let database = self.database_of(name)?;
+        let logs = self.logs(&database);
+        if let Some((log, definition)) = logs.iter().find(|(log, _)| *log == name.table) {
+            return Ok(self.definition_of_table("TABLE", log, definition, None));
+        }
+        let table = self.table(name)?;
         let is_temporary = self
             .connection
             .local()
             .temporary
             .table(&database, &name.table)
             .is_some();
+        let kind = match is_temporary {
+            true => "TEMPORARY TABLE",
+            false => "TABLE",
+        };
         let next = next_number(&table).filter(|next| *next > 1);
+        Ok(self.definition_of_table(kind, table.name(), table.definition(), next))
+    }
+
+    /// The answer of SHOW CREATE TABLE, with the AUTO_INCREMENT value that is shown.
+    fn definition_of_table(
+        &self,
+        kind: &str,
+        name: &str,
+        definition: &Definition,
+        next: Option<u64>,
+    ) -> Listing {
         let next = next.map_or(String::new(), |next| format!(" AUTO_INCREMENT={next}"));
-        let mut text = format!(
-            "CREATE {}TABLE {} (\n{}\n)",
-            if is_temporary { "TEMPORARY " } else { "" },
-            quoted(table.name()),
-            definition::lines(table.definition()).join(",\n"),
-        );
+        let lines = definition::lines(definition).join(",\n");
+        let mut text = format!("CREATE {kind} {} (\n{lines}\n)", quoted(name));
         // Other systems, for which this mode is, have no such options.
         if !self.connection.local().variables.has_mode("ANSI") {
             text.push_str(&format!(
                 " ENGINE=Mayfly{next} DEFAULT CHARSET=utf8mb4 {}",
                 Collation::default().clause("=")
             ));
-            for (option, value) in &table.definition().options {
+            for (option, value) in &definition.options {
                 text.push_str(&format!(" {}={value}", option.name()));
             }
-            let comment = &table.definition().comment;
+            let comment = &definition.comment;
             if !comment.is_empty() {
                 text.push_str(&format!(" COMMENT={}", definition::string(comment)));
             }
         }
         let mut listing = Listing::new(&["Table", "Create Table"]);
-        listing.push(vec![some(table.name()), Some(self.in_own_quotes(text))]);
-        Ok(listing)
+        listing.push(vec![some(name), Some(self.in_own_quotes(text))]);
+        listing
     }
 }

@@ -93,7 +93,9 @@ impl Grammar {
             | Statement::Flush(Flush {
                 status: _,
                 slow_log: _,
+                gtids: _,
             })
+            | Statement::StopReplica
             | Statement::Maintain(_)
             | Statement::LockTables(_)
             | Statement::OnPrepared(_)
