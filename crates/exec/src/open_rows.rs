@@ -23,6 +23,15 @@ impl Open {
         }
     }
 
+    /// How many of the rows of the batch are open.
+    pub(crate) fn count(&self, rows: usize) -> usize {
+        match self {
+            Open::All => rows,
+            Open::Some { count, .. } => *count,
+            Open::None => 0,
+        }
+    }
+
     /// A bit for each of the rows of the batch.
     pub(crate) fn bits(self, rows: usize) -> BooleanBuffer {
         match self {
@@ -62,4 +71,47 @@ pub(crate) fn scattered(bits: &BooleanBuffer, passing: &BooleanBuffer) -> Boolea
         *word = word.to_le();
     }
     BooleanBuffer::new(Buffer::from_vec(words), 0, bits.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(rows: usize, is_set: impl FnMut(usize) -> bool) -> BooleanBuffer {
+        BooleanBuffer::collect_bool(rows, is_set)
+    }
+
+    #[test]
+    fn bits_of_few_rows_become_bits_of_all() {
+        for rows in [0, 1, 63, 64, 65, 127, 128, 500] {
+            for step in [1, 2, 3, 64, 501] {
+                // Bits that do not begin with a word are those of a slice.
+                let open = bits(rows + 5, |row| row >= 5 && (row - 5) % step == 0).slice(5, rows);
+                let count = open.count_set_bits();
+                for chosen in 1..4 {
+                    let passing = bits(count, |place| place % chosen == 0);
+                    let is_expected = |row: usize| row % step == 0 && row / step % chosen == 0;
+                    let found = scattered(&open, &passing);
+                    assert_eq!(found, bits(rows, is_expected), "{rows}, {step}, {chosen}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn open_rows_are_counted_and_closed() {
+        let half = bits(100, |row| row % 2 == 0);
+        let third = bits(100, |row| row % 3 == 0);
+        let open = Open::All.and(half.clone());
+        assert_eq!(open.count(100), 50);
+        let open = open.and(third);
+        assert_eq!(open.count(100), 17);
+        assert_eq!(open.bits(100), bits(100, |row| row % 6 == 0));
+        assert!(matches!(Open::of(bits(100, |_| true)), Open::All));
+        assert!(matches!(Open::of(half.clone()).and(!&half), Open::None));
+        assert_eq!(Open::All.count(7), 7);
+        assert_eq!(Open::None.count(7), 0);
+        assert!(Open::All.mask(7).is_none());
+        assert_eq!(Open::None.mask(7).unwrap().true_count(), 0);
+    }
 }

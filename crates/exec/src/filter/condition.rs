@@ -7,7 +7,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::filter::FilterExec;
 
 use super::late_terms::LateTerms;
-use super::terms::Terms;
+use super::terms::{Terms, is_silent};
 
 /// The condition of a filter. Its terms are made when they are first asked for: many plans are made
 /// and never run.
@@ -52,6 +52,11 @@ impl Condition {
     pub(crate) fn terms(&self) -> &Terms {
         let make = || Terms::of(&self.predicate, &self.schema);
         self.terms.get_or_init(make)
+    }
+
+    /// Whether nobody notices for which rows it is evaluated.
+    pub(super) fn is_silent(&self) -> bool {
+        is_silent(&self.predicate, &self.schema)
     }
 
     /// The terms for rows whose columns are read late; `None` where a term reads who knows what.

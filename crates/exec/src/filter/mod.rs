@@ -56,7 +56,7 @@ pub(crate) use self::condition::Condition;
 use self::passing::PassingFilter;
 pub(crate) use self::passing::PassingRows;
 pub use self::silent::{Kind, SilentFunction, silent_names};
-pub(crate) use self::terms::{chosen, true_rows};
+pub(crate) use self::terms::{chosen, may_warn as expression_warns, true_rows};
 pub(crate) use self::words::valid_only;
 use crate::plan_node::{ours_or_stock, stock_answers};
 use crate::table_scan::TableScan;
@@ -109,6 +109,8 @@ impl FilterOperator {
             return Ok(None);
         };
         let filter = PassingFilter {
+            comes_first: !self.condition.is_silent(),
+            left: self.stock.fetch().unwrap_or(usize::MAX),
             condition: self.condition.clone(),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             selectivity: self.selectivity(partition),
@@ -145,24 +147,32 @@ pub fn filter_of(plan: &dyn ExecutionPlan) -> Option<&FilterExec> {
 pub(crate) fn may_warn(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut plan = plan;
     while let [input] = plan.children().as_slice() {
-        let schema = input.schema();
-        let warns = match (
-            filter_of(plan.as_ref()),
-            plan.downcast_ref::<ProjectionExec>(),
-        ) {
-            (Some(filter), _) => terms::may_warn(filter.predicate(), &schema),
-            (None, Some(projection)) => {
-                let mut exprs = projection.expr().iter();
-                exprs.any(|of| terms::may_warn(&of.expr, &schema))
-            }
-            (None, None) => false,
-        };
-        if warns {
+        if warns(plan) {
             return true;
         }
         plan = *input;
     }
     false
+}
+
+/// Whether a node is a filter or a projection that may warn.
+pub(crate) fn warns(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let inputs = node.children();
+    let [input] = inputs.as_slice() else {
+        return false;
+    };
+    let schema = input.schema();
+    match (
+        filter_of(node.as_ref()),
+        node.downcast_ref::<ProjectionExec>(),
+    ) {
+        (Some(filter), _) => terms::may_warn(filter.predicate(), &schema),
+        (None, Some(projection)) => {
+            let mut exprs = projection.expr().iter();
+            exprs.any(|of| terms::may_warn(&of.expr, &schema))
+        }
+        (None, None) => false,
+    }
 }
 
 /// The plan with our filters in the place of stock ones.

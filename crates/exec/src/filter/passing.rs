@@ -17,7 +17,7 @@ use crate::open_rows::Open;
 use crate::open_scan::{OpenRows, OpenScan};
 use crate::time_slice::TimeSlice;
 
-/// What is asked of rows before a condition is: it closes some of those that are open.
+/// What is asked of rows beside a condition: it closes some of those that are open.
 type Test = Box<dyn FnMut(&mut OpenRows, Open) -> Result<Open> + Send>;
 
 /// The rows of one partition of a scan that pass.
@@ -34,6 +34,10 @@ pub(crate) struct PassingRows {
 /// What a filter does with the rows of a scan.
 pub(super) struct PassingFilter {
     pub(super) condition: Condition,
+    /// Whether it is asked before all tests: it may warn or fail, and is to do so for all rows.
+    pub(super) comes_first: bool,
+    /// How many more rows it is to hand on at most.
+    pub(super) left: usize,
     pub(super) baseline: BaselineMetrics,
     pub(super) selectivity: RatioMetrics,
 }
@@ -65,8 +69,8 @@ impl PassingRows {
         }
     }
 
-    /// Those that also pass a test, which is asked before the filter; it is told which columns of
-    /// the scan some of those are that are handed on.
+    /// Those that also pass a test, which is asked before the filter unless somebody would notice;
+    /// it is told which columns of the scan some of those are that are handed on.
     pub(crate) fn tested<T>(mut self, columns: &[usize], test: T) -> Self
     where
         T: FnMut(&mut OpenRows, &[usize], Open) -> Result<Open> + Send + 'static,
@@ -103,21 +107,33 @@ impl PassingRows {
             0 => Open::None,
             _ => Open::All,
         };
+        let filter_is_first = self.filter.as_ref().is_some_and(|it| it.comes_first);
+        if filter_is_first {
+            open = self.filtered(rows, open)?;
+        }
         for test in &mut self.tests {
             open = test(rows, open)?;
         }
-        let Some(filter) = &self.filter else {
-            return rows.open(&self.columns, &self.schema, open);
+        if !filter_is_first {
+            open = self.filtered(rows, open)?;
+        }
+        rows.open(&self.columns, &self.schema, open)
+    }
+
+    /// Closes the open rows that do not pass the filter.
+    fn filtered(&mut self, rows: &mut OpenRows, mut open: Open) -> Result<Open> {
+        let Some(filter) = &mut self.filter else {
+            return Ok(open);
         };
         filter.selectivity.add_total(rows.row_count());
         if let Some(terms) = filter.condition.late_terms() {
             open = terms.narrow(rows, open)?;
         }
-        let passing = rows.open(&self.columns, &self.schema, open)?;
-        let count = passing.as_ref().map_or(0, RecordBatch::num_rows);
+        let count = open.count(rows.row_count()).min(filter.left);
+        filter.left -= count;
         filter.selectivity.add_part(count);
         filter.baseline.record_output(count);
-        Ok(passing)
+        Ok(open)
     }
 
     /// Batches of so many rows that pass, at most `fetch` rows; `seen` is called with the number of
@@ -132,6 +148,10 @@ impl PassingRows {
         let state = Gathering {
             gathered: LimitedBatchCoalescer::new(SchemaRef::clone(&schema), batch_rows, fetch),
             rows: Some(self),
+            batch_rows,
+            has_fetch: fetch.is_some(),
+            pages: 0,
+            handed_on_at: 1,
             slice: TimeSlice::begin(),
         };
         let batches = stream::try_unfold((state, seen), async |(mut state, seen)| {
@@ -150,6 +170,11 @@ struct Gathering {
     /// `None` once no more are read.
     rows: Option<PassingRows>,
     gathered: LimitedBatchCoalescer,
+    batch_rows: usize,
+    has_fetch: bool,
+    /// The pages that were read, and with how many a batch that is not full is handed on.
+    pages: usize,
+    handed_on_at: usize,
     slice: TimeSlice,
 }
 
@@ -159,9 +184,13 @@ impl Gathering {
             if let Some(batch) = self.gathered.next_completed_batch() {
                 return Ok(Some(batch));
             }
+            if let Some(batch) = self.handed_on_early()? {
+                return Ok(Some(batch));
+            }
             let Some(rows) = &mut self.rows else {
                 return Ok(None);
             };
+            self.pages += 1;
             let goes_on = match rows.next() {
                 Some(passing) => match passing? {
                     Some(passing) => {
@@ -178,5 +207,18 @@ impl Gathering {
             }
             self.slice.share().await;
         }
+    }
+
+    /// The rows of a batch that is not full, after one page, two, four and so on: what stands above
+    /// may want few rows, of which a full batch would take the whole table to find.
+    fn handed_on_early(&mut self) -> Result<Option<RecordBatch>> {
+        if self.has_fetch || self.pages < self.handed_on_at || self.gathered.is_empty() {
+            return Ok(None);
+        }
+        self.handed_on_at = self.pages * 2;
+        let next = LimitedBatchCoalescer::new(self.gathered.schema(), self.batch_rows, None);
+        let mut gathered = std::mem::replace(&mut self.gathered, next);
+        gathered.finish()?;
+        Ok(gathered.next_completed_batch())
     }
 }

@@ -478,7 +478,7 @@ pub(super) fn is_silent(expr: &Expr, schema: &Schema) -> bool {
 
 /// Whether an expression may warn. Nothing but functions does; arithmetic is functions too, but of
 /// integers it only fails.
-pub(super) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
+pub(crate) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
     let is_loud = |part: &Expr| {
         let call = part.downcast_ref::<ScalarFunctionExpr>();
         let is_loud = |call: &ScalarFunctionExpr| {

@@ -3,7 +3,9 @@
 //! It leads through nodes that hand columns on as they are: projections, conditions, exchanges, the
 //! right side of inner joins, and aggregates of ours by those columns. Not through other joins,
 //! windows, limits, sorts and unions: what they return of a row depends on the others. Nor through
-//! any node with an expression that gives something else each time.
+//! any node with an expression that gives something else each time. To a scan it does not lead past
+//! a filter or a projection that may warn, which is to do so whether rows have a partner or not; a
+//! filter right above the scan that may is asked first (`filter::passing`).
 
 use std::sync::Arc;
 
@@ -21,7 +23,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::operator::SidewaysOperator;
 use crate::aggregate::AggregateOperator;
 use crate::exchange;
-use crate::filter::{filter_of, may_warn};
+use crate::filter::{expression_warns, filter_of, warns};
 use crate::join::{EitherJoin, KeysPromise, result_columns};
 use crate::padding::ForgetConstants;
 use crate::plan_node::column_of;
@@ -71,14 +73,16 @@ pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Op
     let mut found: Option<Path> = None;
     let mut plan = plan;
     let mut columns = columns;
+    let mut may_warn = false;
     loop {
-        if found.is_none() && !columns.is_empty() && is_read_late(plan) {
+        if found.is_none() && !may_warn && !columns.is_empty() && is_read_late(plan) {
             return Some(Path {
                 input: Arc::clone(plan),
                 columns,
                 is_grouped: false,
             });
         }
+        may_warn |= warns(plan);
         let Some((input, below)) = through(plan, &columns) else {
             break;
         };
@@ -114,7 +118,7 @@ fn lowered(path: Path) -> Path {
             };
         }
         match through(plan, &columns) {
-            Some((input, below)) if below.len() == columns.len() => {
+            Some((input, below)) if below.len() == columns.len() && !warns(plan) => {
                 (plan, columns) = (input, below);
             }
             _ => return path,
@@ -126,8 +130,7 @@ fn lowered(path: Path) -> Path {
 fn is_read_late(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match filter_of(plan.as_ref()) {
         Some(filter) => {
-            // It is to warn of rows whether they have a partner or not.
-            let is_plain = filter.fetch().is_none() && !has_volatile(plan) && !may_warn(plan);
+            let is_plain = filter.fetch().is_none() && !has_volatile(plan);
             is_plain && filter.input().is::<TableScan>()
         }
         None => plan.is::<TableScan>() || plan.is::<SidewaysOperator>(),
@@ -223,7 +226,8 @@ fn through_join<'a>(
 ) -> Option<(&'a Arc<dyn ExecutionPlan>, Vec<KeyColumn>)> {
     let EitherJoin { stock, left, right } = join;
     let is_plain = *stock.join_type() == JoinType::Inner && stock.filter().is_none();
-    if !is_plain {
+    let mut right_keys = stock.on().iter().map(|(_, key)| key);
+    if !is_plain || right_keys.any(|key| expression_warns(key, &right.schema())) {
         return None;
     }
     let sides = [&left.schema(), &right.schema()];
