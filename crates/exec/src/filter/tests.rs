@@ -31,6 +31,8 @@ use super::{FilterOperator, filter_of, replace_all};
 use crate::open_rows::Open;
 use crate::plan_node::over_input;
 
+mod late;
+
 type Expr = Arc<dyn PhysicalExpr>;
 
 /// A generator with a seed that is printed by every failing test.

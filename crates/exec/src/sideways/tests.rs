@@ -22,6 +22,8 @@ use crate::tests::{
 use crate::window::tests::plan;
 use crate::{JoinOperator, SwapOperators};
 
+mod scans;
+
 /// Rows of `items`, in groups of ten by `k`.
 const ITEMS: i64 = 40_000;
 const GROUPS: i64 = 4_000;
