@@ -16,6 +16,7 @@
 //! up: the tables of a view are bound before.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -220,7 +221,8 @@ pub fn kept_text(
     if current != Some(database) {
         let mut names = Unqualified {
             bindings,
-            ctes: Vec::new(),
+            scopes: Vec::new(),
+            pending: HashMap::new(),
             found: Vec::new(),
         };
         let _ = walk::read(view.query.as_ref(), &mut names);
@@ -290,18 +292,48 @@ struct Patch {
 /// Finds the tables that are named without a database.
 struct Unqualified<'a> {
     bindings: &'a Bindings,
-    /// The names of common table expressions.
-    ctes: Vec<String>,
+    /// For each query around the place that is visited, the innermost last, the names in lower case
+    /// of its common table expressions that are known there.
+    scopes: Vec<Vec<String>>,
+    /// The names of those that are known behind their query, by the address of the query.
+    pending: HashMap<usize, String>,
     found: Vec<Location>,
+}
+
+impl Unqualified<'_> {
+    fn is_expression(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.scopes.iter().any(|scope| scope.contains(&name))
+    }
 }
 
 impl Visitor for Unqualified<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let with = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.ctes
-            .extend(with.map(|cte| cte.alias.name.value.clone()));
+        let mut known = Vec::new();
+        if let Some(with) = &query.with {
+            for cte in &with.cte_tables {
+                let name = cte.alias.name.value.to_lowercase();
+                // Without RECURSIVE the name means a table in the query itself.
+                if with.recursive {
+                    known.push(name);
+                } else {
+                    let place = std::ptr::from_ref(cte.query.as_ref()).addr();
+                    self.pending.insert(place, name);
+                }
+            }
+        }
+        self.scopes.push(known);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.scopes.pop();
+        let name = self.pending.remove(&std::ptr::from_ref(query).addr());
+        if let (Some(name), Some(outer)) = (name, self.scopes.last_mut()) {
+            outer.push(name);
+        }
         ControlFlow::Continue(())
     }
 
@@ -311,7 +343,7 @@ impl Visitor for Unqualified<'_> {
             && !is_dual(factor, self.bindings)
             && let Some(found) = table_name(name)
             && found.database.is_none()
-            && !self.ctes.contains(&found.table)
+            && !self.is_expression(&found.table)
             && let Some(ident) = name.0.first().and_then(|part| part.as_ident())
         {
             self.found.push(ident.span.start);
@@ -399,6 +431,18 @@ mod tests {
             (
                 "WITH q AS (SELECT id FROM t) SELECT * FROM q, t",
                 "WITH q AS (SELECT id FROM `e`.t) SELECT q.`id`, t.`id`, t.`B` FROM q, `e`.t",
+            ),
+            (
+                "WITH t AS (SELECT id FROM t) SELECT id FROM t",
+                "WITH t AS (SELECT id FROM `e`.t) SELECT id FROM t",
+            ),
+            (
+                "SELECT 1 FROM (WITH t AS (SELECT 1) SELECT 1 FROM t) AS q, t",
+                "SELECT 1 FROM (WITH t AS (SELECT 1) SELECT 1 FROM t) AS q, `e`.t",
+            ),
+            (
+                "WITH RECURSIVE t AS (SELECT 1 UNION SELECT 2 FROM t) SELECT 1 FROM t",
+                "WITH RECURSIVE t AS (SELECT 1 UNION SELECT 2 FROM t) SELECT 1 FROM t",
             ),
             ("SELECT 1 FROM DUAL", "SELECT 1 FROM DUAL"),
         ] {

@@ -1,5 +1,6 @@
 //! The columns of views, as DESCRIBE and INFORMATION_SCHEMA show them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use mayfly_sql::origin::Origin;
@@ -11,6 +12,9 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 use super::super::Job;
 use super::bound::{BoundViews, Inside};
 
+/// The columns of views by database and name.
+type Known = HashMap<(String, String), Vec<Column>>;
+
 impl Job {
     /// The columns of a view as it is now.
     ///
@@ -21,7 +25,25 @@ impl Job {
         database: &str,
         view: &View,
     ) -> Result<Vec<Column>, MySqlError> {
-        let columns = self.planned_columns(database, view).await;
+        self.known_columns(database, view, &mut Known::new()).await
+    }
+
+    /// The same where columns of other views are known already: each is planned once, however many
+    /// columns of others show its own.
+    async fn known_columns(
+        &self,
+        database: &str,
+        view: &View,
+        known: &mut Known,
+    ) -> Result<Vec<Column>, MySqlError> {
+        let place = (database.to_owned(), view.name.clone());
+        if let Some(columns) = known.get(&place) {
+            return Ok(columns.clone());
+        }
+        let columns = self.planned_columns(database, view, known).await;
+        if let Ok(columns) = &columns {
+            known.insert(place, columns.clone());
+        }
         columns.map_err(|error| {
             let gone = [
                 ErrorCode::NoSuchTable,
@@ -39,6 +61,7 @@ impl Job {
         &self,
         database: &str,
         view: &View,
+        known: &mut Known,
     ) -> Result<Vec<Column>, MySqlError> {
         let (query, source) = super::read(&view.query)?;
         let references = References::of_query(&query);
@@ -56,7 +79,7 @@ impl Job {
         let found = view.columns.iter().zip(stored).zip(planned.origins.iter());
         for ((name, stored), origin) in found {
             let model = match origin {
-                Some(origin) => self.shown_column(database, origin).await?,
+                Some(origin) => self.shown_column(database, origin, known).await?,
                 None => None,
             };
             columns.push(column(name, stored, model, origin.is_none()));
@@ -69,6 +92,7 @@ impl Job {
         &self,
         database: &str,
         origin: &Origin,
+        known: &mut Known,
     ) -> Result<Option<Column>, MySqlError> {
         let dictionary = &self.connection.engine.shared().dictionary;
         let columns = match (&origin.database, origin.table_name()) {
@@ -80,7 +104,7 @@ impl Job {
                 }
             }
             (Some(of), None) => match dictionary.view(of, &origin.table) {
-                Some(view) => Box::pin(self.view_columns(of, &view)).await?,
+                Some(view) => Box::pin(self.known_columns(of, &view, known)).await?,
                 None => return Ok(None),
             },
             (None, None) => return Ok(None),

@@ -102,9 +102,24 @@ impl Job {
         }
         let place = (database.as_str(), name.as_str());
         let (view, warning) = self.made_view(&create, place, &references).await?;
-        dictionary
-            .set_view(&database, view, old.as_ref())
-            .map_err(|error| errors::from_table(&error))?;
+        let mut old = old;
+        loop {
+            let error = match dictionary.set_view(&database, view.clone(), old.as_ref()) {
+                Ok(()) => break,
+                Err(error) => error,
+            };
+            // Another session was faster: what stands in its place is as good as what stood there.
+            let found = dictionary.view(&database, name);
+            let is_other = old.as_ref().map(Arc::as_ptr) != found.as_ref().map(Arc::as_ptr);
+            match create.old {
+                OldView::Replaced if is_other => old = found,
+                OldView::Needed if is_other && found.is_some() => old = found,
+                OldView::Needed if found.is_none() => {
+                    return Err(MySqlError::no_such_table(&database, name));
+                }
+                _ => return Err(errors::from_table(&error)),
+            }
+        }
         if let Some(warning) = warning {
             self.connection.warn(warning);
         }
@@ -211,10 +226,11 @@ impl Job {
         Ok(())
     }
 
-    /// DROP VIEW: all of them, or none. A table is not a view, whether IF EXISTS is there or not.
+    /// DROP VIEW: all of them, or none. With IF EXISTS a table in the place of one is left alone.
     pub(crate) fn drop_views(&self, drop: &DropView) -> Result<Outcome, MySqlError> {
         let mut found: Vec<(String, String)> = Vec::new();
         let mut missing = Vec::new();
+        let mut tables = Vec::new();
         for name in &drop.names {
             let place = (self.database_of(name)?, name.table.clone());
             if found.contains(&place) {
@@ -224,6 +240,10 @@ impl Job {
             if self.connection.view(database, table).is_some() {
                 found.push(place);
             } else if self.connection.exists(database, table, false) {
+                if drop.if_exists {
+                    tables.push(place);
+                    continue;
+                }
                 let code = ErrorCode::ViewNotObject;
                 return Err(MySqlError::new(code, &[database, table, &VIEW]));
             } else {
@@ -238,6 +258,9 @@ impl Job {
         dictionary
             .drop_views(&found)
             .map_err(|error| errors::from_table(&error))?;
+        for (database, table) in tables {
+            self.note(ErrorCode::ViewNotObject, &[&database, &table, &VIEW]);
+        }
         for name in missing {
             self.note(ErrorCode::UnknownTable, &[&name]);
         }
