@@ -22,6 +22,7 @@ mod copied_syntax;
 mod copies;
 mod expansion;
 mod hidden;
+mod kept_above;
 mod leaning;
 mod materialized;
 mod one_branch;

@@ -20,6 +20,7 @@ use super::column_types::with_types_of;
 use super::comparisons::{with_comparisons_apart, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
 use super::hidden;
+use super::kept_above::with_terms_above;
 use super::leaning::without_leaning;
 use super::one_branch::with_one_branch;
 use super::size::hold;
@@ -154,7 +155,9 @@ fn at_node(
             hidden::simplified(node, with_comparisons_apart, simplify)
         }
         PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
-        PUSH_FILTERS => in_written_order(with_plain_constants(node)?, rewrite),
+        PUSH_FILTERS => with_terms_above(node, |node| {
+            in_written_order(with_plain_constants(node)?, rewrite)
+        }),
         DROP_EMPTY => with_one_branch(node, rewrite),
         _ => rewrite(node),
     };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Between, InList, InSubquery, Like};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlanBuilder, Operator, lit};
 use mayfly_types::{BlobSize, ColumnType};
 
 use super::compare::{
@@ -141,7 +142,12 @@ pub(super) fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> 
     let [field] = plan.schema().fields().as_ref() else {
         return Ok(Expr::InSubquery(query));
     };
+    let mut query = query;
     let (left, right) = (kind(&query.expr, schema)?, kind_of(field.data_type()));
+    if left == Kind::Null && right == Kind::Null && query.negated {
+        // A join of columns without a type does not see that all their values are NULL.
+        query.expr = Box::new(Expr::Cast(Cast::new(query.expr, DataType::Int64)));
+    }
     if left == right || left == Kind::Null || right == Kind::Null {
         let is_same = data_type_of(&query.expr, schema)? == *field.data_type();
         return match !is_same && is_correlated(&query.subquery) {
