@@ -110,7 +110,8 @@ fn forgotten(
     if known.iter().all(|class| holds(class, &columns)) {
         return Ok(Transformed::no(node));
     }
-    let node: Arc<dyn ExecutionPlan> = Arc::new(ForgetConstants::new(node, columns.into())?);
+    let node: Arc<dyn ExecutionPlan> =
+        Arc::new(ForgetConstants::new(node, columns.into(), [].into())?);
     Ok(Transformed::yes(node))
 }
 
@@ -161,21 +162,29 @@ fn holds(class: &EquivalenceClass, columns: &[bool]) -> bool {
 #[derive(Clone, Debug)]
 pub struct ForgetConstants {
     input: Arc<dyn ExecutionPlan>,
-    /// For each column whether nothing is known of it.
+    /// For each column whether nothing is known of it from the input.
     columns: Arc<[bool]>,
+    /// Which of these columns are equal all the same, being made of one.
+    equal: Arc<[EquivalenceClass]>,
     properties: Arc<PlanProperties>,
 }
 
 impl ForgetConstants {
-    fn new(input: Arc<dyn ExecutionPlan>, columns: Arc<[bool]>) -> Result<Self> {
+    fn new(
+        input: Arc<dyn ExecutionPlan>,
+        columns: Arc<[bool]>,
+        equal: Arc<[EquivalenceClass]>,
+    ) -> Result<Self> {
         let all = input.equivalence_properties().eq_group().iter();
-        let kept = all.filter(|class| holds(class, &columns)).cloned();
+        let kept = all.filter(|class| holds(class, &columns));
+        let kept = kept.chain(equal.iter()).cloned();
         let mut equivalences = EquivalenceProperties::new(input.schema());
         equivalences.add_equivalence_group(EquivalenceGroup::new(kept))?;
         let properties = PlanProperties::clone(input.properties()).with_eq_properties(equivalences);
         Ok(Self {
             input,
             columns,
+            equal,
             properties: Arc::new(properties),
         })
     }
@@ -190,7 +199,9 @@ impl ForgetConstants {
                 input,
                 ..self.clone()
             }),
-            ChildrenPropertiesMode::Recompute => Self::new(input, Arc::clone(&self.columns)),
+            ChildrenPropertiesMode::Recompute => {
+                Self::new(input, Arc::clone(&self.columns), Arc::clone(&self.equal))
+            }
         }
     }
 }
@@ -211,7 +222,8 @@ impl ExecutionPlan for ForgetConstants {
 
     crate::plan_node::runs_input!();
 
-    /// Lets a join leave out columns; what is made of one that is not known is no better known.
+    /// Lets a join leave out columns; what is made of one that is not known is no better known,
+    /// but two columns made of the same one stay equal: a sort above may already count on that.
     fn try_swapping_with_projection(
         &self,
         projection: &ProjectionExec,
@@ -225,7 +237,13 @@ impl ExecutionPlan for ForgetConstants {
         };
         let made = projection.expr().iter();
         let columns = made.map(|made| mentions(&made.expr, &self.columns));
-        Ok(Some(Arc::new(Self::new(input, columns.collect())?)))
+        let columns: Arc<[bool]> = columns.collect();
+        // The projection is above this node, so what it knows is true of filled up rows as well.
+        let known = projection.properties().equivalence_properties();
+        let known = known.eq_group().iter();
+        let equal = known.filter(|class| !holds(class, &columns)).cloned();
+        let equal = equal.collect();
+        Ok(Some(Arc::new(Self::new(input, columns, equal)?)))
     }
 
     fn gather_filters_for_pushdown(
