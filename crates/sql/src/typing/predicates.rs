@@ -151,7 +151,9 @@ pub(super) fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> 
     if left == right || left == Kind::Null || right == Kind::Null {
         let is_same = data_type_of(&query.expr, schema)? == *field.data_type();
         return match !is_same && is_correlated(&query.subquery) {
-            true => with_own_name(query),
+            // The stock coercion gives what it casts the name of the column, which the conditions
+            // of the subquery may ask for as well.
+            true => subquery::with_own_name(query),
             false => Ok(Expr::InSubquery(query)),
         };
     }
@@ -167,9 +169,8 @@ pub(super) fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> 
         ..
     } = query;
     if right != column {
-        let name = field.name().clone();
         let projected = LogicalPlanBuilder::from(plan.as_ref().clone())
-            .project(vec![right.alias(name)])?
+            .project(vec![right.alias(subquery::COMPARED)])?
             .build()?;
         subquery.subquery = Arc::new(projected);
     }
@@ -178,16 +179,6 @@ pub(super) fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> 
         subquery,
         negated,
     )))
-}
-
-/// IN whose subquery names its column as no table does: the stock coercion gives what it casts the
-/// name of the column, which the conditions of the subquery may ask for as well.
-fn with_own_name(mut query: InSubquery) -> Result<Expr> {
-    let plan = query.subquery.subquery.as_ref().clone();
-    let column = Expr::Column(plan.schema().columns()[0].clone());
-    let named = LogicalPlanBuilder::from(plan).project(vec![column.alias(subquery::COMPARED)])?;
-    query.subquery.subquery = Arc::new(named.build()?);
-    Ok(Expr::InSubquery(query))
 }
 
 pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 use super::compare::compare;
 use super::correlated::{is_mended, refused};
 use super::partners::{Partners, has_correlated, is_correlated};
-use super::subquery::{count_of, not_in_of_all};
+use super::subquery::{count_of, in_part_of_condition, not_in_of_all};
 
 /// EXISTS of a correlated subquery: without an order and without a LIMIT, which the stock rules
 /// refuse or forget, and without derived tables in the way.
@@ -132,7 +132,8 @@ fn is_true(expr: Expr, is_whole: bool, schema: &DFSchema) -> Result<Expr> {
                 true if query.negated && is_one_for_all(&query.expr, schema)? => {
                     not_in_of_all(query)?
                 }
-                true => Expr::InSubquery(query),
+                true if is_whole => Expr::InSubquery(query),
+                true => in_part_of_condition(query)?,
                 false => Test::of_in(query).is_true(schema)?,
             }
         }

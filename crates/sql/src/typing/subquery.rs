@@ -445,6 +445,39 @@ pub(super) fn count_of(
     }))
 }
 
+/// IN whose subquery gives its column a name that no table has.
+pub(super) fn with_own_name(mut query: InSubquery) -> Result<Expr> {
+    let plan = query.subquery.subquery.as_ref().clone();
+    let column = Expr::Column(plan.schema().columns()[0].clone());
+    let named = LogicalPlanBuilder::from(plan).project(vec![column.alias(COMPARED)])?;
+    query.subquery.subquery = Arc::new(named.build()?);
+    Ok(Expr::InSubquery(query))
+}
+
+/// IN that is a part of a condition. The stock rules make a join of it that asks for the column of
+/// the subquery both by the name that it has there and by the one that it has in the join; if it
+/// has no table, as `max(r.a)` or what UNION returns, both find it, and it would be named twice.
+pub(super) fn in_part_of_condition(query: InSubquery) -> Result<Expr> {
+    let plan = &query.subquery.subquery;
+    match plan.schema().fields().len() == 1 && has_name_without_table(plan) {
+        true => with_own_name(query),
+        false => Ok(Expr::InSubquery(query)),
+    }
+}
+
+fn has_name_without_table(plan: &LogicalPlan) -> bool {
+    match plan {
+        // What is computed or renamed has another name than what it is made of.
+        LogicalPlan::Projection(projection) => {
+            matches!(&projection.expr[0], Expr::Column(column) if column.relation.is_none())
+        }
+        LogicalPlan::Filter(filter) => has_name_without_table(&filter.input),
+        LogicalPlan::Sort(sort) => has_name_without_table(&sort.input),
+        LogicalPlan::Limit(limit) => has_name_without_table(&limit.input),
+        _ => plan.schema().qualified_field(0).0.is_none(),
+    }
+}
+
 /// NOT IN of a value that all rows have, and that may be NULL. The stock rules join the rows with
 /// those of the subquery, and there NULL is equal to none.
 pub(super) fn not_in_of_all(query: InSubquery) -> Result<Expr> {
