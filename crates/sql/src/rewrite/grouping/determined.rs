@@ -113,6 +113,23 @@ impl<'a> Tables<'a> {
         tables.all(|table| table.bound.is_some() && !table.columns.contains_key(name))
     }
 
+    /// Whether a column is of none of the tables: it is one of an outer query, or of no table.
+    pub(super) fn are_without(&self, column: &Expr) -> bool {
+        match column {
+            Expr::Identifier(ident) => self.lack(&ident.value),
+            Expr::CompoundIdentifier(parts) => {
+                let [table, _] = parts.as_slice() else {
+                    return false;
+                };
+                let mut aliases = self.0.iter().map(|table| table.alias.as_ref());
+                aliases.all(|alias| {
+                    alias.is_some_and(|alias| !alias.eq_ignore_ascii_case(&table.value))
+                })
+            }
+            _ => false,
+        }
+    }
+
     fn column(&self, table: usize, name: &str) -> Option<Place> {
         let column = *self.0[table].columns.get(name)?;
         Some(Place { table, column })
@@ -229,6 +246,11 @@ impl<'a> Determined<'a> {
     /// The tables of the select.
     pub(super) fn tables(&self) -> &[Table<'a>] {
         self.tables.all()
+    }
+
+    /// Whether a column is of none of the tables of FROM.
+    pub(super) fn is_outside(&self, column: &Expr) -> bool {
+        self.tables.are_without(column)
     }
 
     /// Whether a column has one value in each group.

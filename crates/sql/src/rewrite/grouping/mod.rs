@@ -137,7 +137,10 @@ fn apply_select(
         shadow_columns(select, named, &keys, aggregates);
     }
     if let Some(having) = &mut select.having {
-        let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
+        let mut found = Loose {
+            passes_outer: true,
+            ..Loose::new(&keys, aggregates, Some(&outputs), &determined)
+        };
         let _ = walk::write(having, &mut found);
         if let Some(column) = found.undetermined
             && bindings.only_full_group_by
@@ -271,6 +274,8 @@ struct Loose<'a> {
     /// Names that stand for select items.
     outputs: Option<&'a HashSet<String>>,
     determined: &'a Determined<'a>,
+    /// Whether columns of outer queries stay as they are: each has one value for all groups.
+    passes_outer: bool,
     safe: Vec<bool>,
     first: Option<Expr>,
     /// The first one that may have several values in a group.
@@ -289,6 +294,7 @@ impl<'a> Loose<'a> {
             aggregates,
             outputs,
             determined,
+            passes_outer: false,
             safe: Vec::new(),
             first: None,
             undetermined: None,
@@ -306,6 +312,7 @@ impl<'a> Loose<'a> {
             {
                 return true;
             }
+            column if self.passes_outer && self.determined.is_outside(column) => return true,
             _ => {}
         }
         match self.determined.is_grouped(expr) {
