@@ -321,6 +321,9 @@ impl Job {
                 if flush.slow_log {
                     connection.engine.reopen_slow_log()?;
                 }
+                if flush.accounts {
+                    connection.engine.read_accounts_again()?;
+                }
                 if flush.status {
                     connection.local().status = Default::default();
                 }
