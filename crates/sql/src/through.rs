@@ -17,6 +17,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -342,6 +343,12 @@ impl Site<'_> {
         }
         insert.qualified.clear();
         insert.columns = self.columns(&named, "INSERT")?;
+        let mut seen = HashSet::new();
+        let mut columns = insert.columns.iter();
+        if !columns.all(|column| seen.insert(column.to_lowercase())) {
+            let code = ErrorCode::NonInsertableTable;
+            return Err(MySqlError::new(code, &[&self.called, &"INSERT"]));
+        }
         if let Some((_, names)) = &mut insert.alias
             && names.is_empty()
         {
