@@ -27,7 +27,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
-use crate::change::only_table;
+use crate::change::{self, only_table};
 use crate::declared::fix_pipes;
 use crate::from_list::{plain_alias, tables};
 use crate::rewrite::merged::is_merged;
@@ -201,6 +201,8 @@ pub struct Site<'a> {
     pub table_columns: &'a [String],
     /// Whether names alone may be those of other tables, too: of a query whose rows are inserted.
     pub has_others: bool,
+    /// The alias of the row that would have come, with the names that it gives to columns.
+    pub new_row: Option<(&'a str, &'a [String])>,
 }
 
 impl Site<'_> {
@@ -243,6 +245,13 @@ impl Site<'_> {
                 }
                 return;
             }
+            if found.is_none()
+                && is_alone
+                && let Some(row) = self.new_row_with(&name.value)
+            {
+                *expr = change::column(row, &name.value);
+                return;
+            }
             match found {
                 Some(found) => {
                     let mut found = found.clone();
@@ -262,6 +271,15 @@ impl Site<'_> {
             }
         });
         error.map_or(Ok(()), Err)
+    }
+
+    /// The alias of the row that would have come, if it gives a column this name.
+    fn new_row_with(&self, name: &str) -> Option<&str> {
+        let (row, names) = self.new_row?;
+        let mut names = names.iter();
+        names
+            .any(|own| own.eq_ignore_ascii_case(name))
+            .then_some(row)
     }
 
     /// Names the table in front of columns that stand alone.
@@ -349,6 +367,7 @@ impl Site<'_> {
             let code = ErrorCode::NonInsertableTable;
             return Err(MySqlError::new(code, &[&self.called, &"INSERT"]));
         }
+        let alias = insert.alias.clone();
         if let Some((_, names)) = &mut insert.alias
             && names.is_empty()
         {
@@ -360,8 +379,10 @@ impl Site<'_> {
             }
         }
         let has_others = matches!(insert.source, InsertSource::Query(_));
+        let new_row = alias.as_ref();
         let behind = Site {
             has_others,
+            new_row: new_row.map(|(row, names)| (row.as_str(), names.as_slice())),
             ..*self
         };
         behind.assign_all(&mut insert.on_duplicate)?;

@@ -25,6 +25,7 @@ fn chosen(base: &Base, condition: &str) -> String {
         named: "v",
         table_columns: &columns,
         has_others: false,
+        new_row: None,
     };
     let mut choice = RowChoice {
         from: Vec::new(),

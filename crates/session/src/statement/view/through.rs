@@ -60,6 +60,7 @@ impl Changed {
             named,
             table_columns: &self.columns,
             has_others: false,
+            new_row: None,
         }
     }
 }
