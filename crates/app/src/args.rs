@@ -246,7 +246,7 @@ pub struct UserArguments {
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
     /// Add a user to a users file, or change its password; the password is asked for, or read from
-    /// standard input
+    /// standard input. A server that runs reads the file at FLUSH PRIVILEGES and SIGHUP
     Add(AddUserArguments),
 }
 

@@ -109,8 +109,19 @@ pub struct EngineOptions {
     pub slow_log: Option<PathBuf>,
     /// Where clients come in, which variables tell them.
     pub endpoints: Endpoints,
+    /// Who may come in, for FLUSH PRIVILEGES.
+    pub accounts: Option<Arc<dyn Accounts>>,
     /// Makes operations of the space fail, for tests.
     pub faults: Option<TestFaults>,
+}
+
+/// Who may come in: only the program that has the server knows them.
+pub trait Accounts: std::fmt::Debug + Send + Sync {
+    /// Reads them again, from wherever they are kept.
+    ///
+    /// # Errors
+    /// Why they could not be read; those that were known before stay then.
+    fn read_again(&self) -> Result<(), String>;
 }
 
 /// Where the clients of a server come in.
@@ -151,6 +162,7 @@ impl Default for EngineOptions {
             files: FileAccess::default(),
             reads_standard_input: false,
             endpoints: Endpoints::default(),
+            accounts: None,
             slow_log: None,
             faults: None,
         }
@@ -388,6 +400,18 @@ impl Engine {
             let message = format!("the slow query log: {error}");
             MySqlError::with_message(ErrorCode::Unknown, message)
         })
+    }
+
+    /// Reads again who may come in; who is in stays.
+    ///
+    /// # Errors
+    /// 1105 where they cannot be read; those that were known before stay.
+    pub fn read_accounts_again(&self) -> Result<(), MySqlError> {
+        let Some(accounts) = &self.shared().options.accounts else {
+            return Ok(());
+        };
+        let read = accounts.read_again();
+        read.map_err(|message| MySqlError::with_message(ErrorCode::Unknown, message))
     }
 
     /// The temp space.

@@ -86,7 +86,9 @@ mod yielding;
 pub use client_files::{FileRequest, FileRequests};
 pub use client_memory::ClientMemory;
 pub use clients::Clients;
-pub use engine::{DEFAULT_DATABASE, Endpoints, Engine, EngineOptions, TestFaults, VERSION};
+pub use engine::{
+    Accounts, DEFAULT_DATABASE, Endpoints, Engine, EngineOptions, TestFaults, VERSION,
+};
 pub use file_access::FileAccess;
 pub use files::is_table_name;
 pub use kept::KeptRows;

@@ -49,6 +49,8 @@ pub struct Flush {
     pub status: bool,
     /// LOGS: the slow log is opened again.
     pub slow_log: bool,
+    /// PRIVILEGES: who may come in is read again.
+    pub accounts: bool,
     /// RESET BINARY LOGS AND GTIDS: the transactions that a dump says are in it are forgotten.
     pub gtids: bool,
 }

@@ -14,19 +14,21 @@
 //! **Owns** which views are such, and the rewriting. **Never** looks a name up, and refuses (1235)
 //! what it cannot tell: a name alone in a subquery may be of the tables there.
 
+mod shape;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, TableFactor,
-    Visit, Visitor,
+    BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, OrderByExpr, Query, SetExpr,
+    TableFactor, Visit, Visitor,
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
-use crate::change::only_table;
+use crate::change::{self, only_table};
 use crate::declared::fix_pipes;
 use crate::from_list::{plain_alias, tables};
 use crate::rewrite::merged::is_merged;
@@ -37,6 +39,7 @@ use crate::statement::{
 };
 use crate::typing::syntax;
 use crate::walk::{self, change_expressions, change_with_depth};
+use shape::{has_subquery, has_windows, order_of};
 
 type Result<T> = std::result::Result<T, MySqlError>;
 
@@ -65,6 +68,8 @@ pub struct Base {
     condition: Option<Expr>,
     /// What rows must meet that are written through the view.
     check: Option<Expr>,
+    /// The order of its rows; `None` where it cannot be told.
+    order: Option<Vec<OrderByExpr>>,
 }
 
 impl Through {
@@ -74,7 +79,7 @@ impl Through {
         let SetExpr::Select(select) = query.body.as_ref() else {
             return Through::Nothing;
         };
-        if !is_merged(query, bindings) || has_windows(select) {
+        if !is_merged(query, bindings) || has_windows(query, select) {
             return Through::Nothing;
         }
         if tables(&select.from).len() > 1 {
@@ -102,6 +107,7 @@ impl Through {
         let columns = columns.map(|(name, expr)| (name.to_lowercase(), own(expr)));
         let columns = columns.collect();
         let condition = select.selection.as_ref().map(&mut own);
+        let order = order_of(query, select, &mut own);
         if concatenates {
             return Through::Unsupported("a change through a view with || of texts");
         }
@@ -110,6 +116,7 @@ impl Through {
             columns,
             check: condition.clone().filter(|_| is_checked),
             condition,
+            order,
         }))
     }
 }
@@ -129,7 +136,15 @@ impl Base {
         };
         let condition = put(self.condition.take())?;
         let check = put(self.check.take())?;
+        for by in self.order.iter_mut().flatten() {
+            inner.put(&mut by.expr)?;
+        }
+        let order = match self.order {
+            Some(order) if order.is_empty() => inner.order.clone(),
+            order => order,
+        };
         Ok(Base {
+            order,
             table: inner.table.clone(),
             columns: self.columns,
             condition: both(inner.condition.clone(), condition),
@@ -200,6 +215,8 @@ pub struct Site<'a> {
     pub table_columns: &'a [String],
     /// Whether names alone may be those of other tables, too: of a query whose rows are inserted.
     pub has_others: bool,
+    /// The alias of the row that would have come, with the names that it gives to columns.
+    pub new_row: Option<(&'a str, &'a [String])>,
 }
 
 impl Site<'_> {
@@ -242,6 +259,13 @@ impl Site<'_> {
                 }
                 return;
             }
+            if found.is_none()
+                && is_alone
+                && let Some(row) = self.new_row_with(&name.value)
+            {
+                *expr = change::column(row, &name.value);
+                return;
+            }
             match found {
                 Some(found) => {
                     let mut found = found.clone();
@@ -261,6 +285,15 @@ impl Site<'_> {
             }
         });
         error.map_or(Ok(()), Err)
+    }
+
+    /// The alias of the row that would have come, if it gives a column this name.
+    fn new_row_with(&self, name: &str) -> Option<&str> {
+        let (row, names) = self.new_row?;
+        let mut names = names.iter();
+        names
+            .any(|own| own.eq_ignore_ascii_case(name))
+            .then_some(row)
     }
 
     /// Names the table in front of columns that stand alone.
@@ -303,6 +336,18 @@ impl Site<'_> {
         for by in &mut choice.order_by {
             self.put(&mut by.expr, "order clause")?;
         }
+        // Which rows are the first ones the view says, where the statement does not.
+        if choice.limit.is_some() && choice.order_by.is_empty() {
+            let Some(order) = &self.base.order else {
+                return Err(not_yet(
+                    "LIMIT of a change through a view with such an ORDER BY",
+                ));
+            };
+            choice.order_by.clone_from(order);
+            for by in &mut choice.order_by {
+                self.qualify(&mut by.expr);
+            }
+        }
         let mut own = self.base.condition.clone();
         if let Some(own) = &mut own {
             self.qualify(own);
@@ -342,6 +387,13 @@ impl Site<'_> {
         }
         insert.qualified.clear();
         insert.columns = self.columns(&named, "INSERT")?;
+        let mut seen = HashSet::new();
+        let mut columns = insert.columns.iter();
+        if !columns.all(|column| seen.insert(column.to_lowercase())) {
+            let code = ErrorCode::NonInsertableTable;
+            return Err(MySqlError::new(code, &[&self.called, &"INSERT"]));
+        }
+        let alias = insert.alias.clone();
         if let Some((_, names)) = &mut insert.alias
             && names.is_empty()
         {
@@ -353,8 +405,10 @@ impl Site<'_> {
             }
         }
         let has_others = matches!(insert.source, InsertSource::Query(_));
+        let new_row = alias.as_ref();
         let behind = Site {
             has_others,
+            new_row: new_row.map(|(row, names)| (row.as_str(), names.as_slice())),
             ..*self
         };
         behind.assign_all(&mut insert.on_duplicate)?;
@@ -444,32 +498,11 @@ fn object(table: &TableName) -> ObjectName {
     ObjectName(parts.collect())
 }
 
-fn has_windows(select: &Select) -> bool {
-    let mut items = select.projection.iter().filter_map(expression_of);
-    let is_window = &mut |expr: &Expr| matches!(expr, Expr::Function(f) if f.over.is_some());
-    items.any(|item| walk::finds(item, is_window))
-}
-
 fn has_pipes(expr: &Expr) -> bool {
     walk::finds(
         expr,
         &mut |expr| matches!(expr, Expr::BinaryOp { op, .. } if *op == BinaryOperator::StringConcat),
     )
-}
-
-/// Whether there are queries inside of a SELECT.
-fn has_subquery(select: &Select) -> bool {
-    struct Search;
-    impl Visitor for Search {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    let has = |node: &Expr| walk::read(node, &mut Search).is_break();
-    let mut items = select.projection.iter().filter_map(expression_of);
-    items.any(has) || select.selection.as_ref().is_some_and(has)
 }
 
 /// Whether a table of a subquery goes by a name.

@@ -29,17 +29,21 @@ use datafusion::datasource::empty::EmptyTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Ident, Query, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Ident, Query, SetExpr, TableFactor, Visitor,
+};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, BoundTable, BoundView};
+use crate::change::only_table;
 use crate::planning::extent_of_view;
 use crate::references::{file_path, table_name};
 use crate::rewrite::common_columns::stars;
 use crate::rewrite::merged::is_merged;
 use crate::rewrite::relation::is_dual;
 use crate::scanner::{Lexeme, Scanner};
+use crate::select_list::{column, expression_of};
 use crate::source::{Source, offset};
 use crate::statement::CreateView;
 use crate::view_mark::mark;
@@ -91,11 +95,42 @@ impl BoundView {
         BoundTable {
             // Its types are those of its plan, which nobody has made yet.
             provider: Arc::new(EmptyTable::new(Arc::new(Schema::empty()))),
+            unique: self.unique(&columns),
             columns,
-            unique: Vec::new(),
             invisible: Vec::new(),
             view: Some(Arc::new(self)),
         }
+    }
+
+    /// The unique keys of its only table, in the columns of the view that show them.
+    fn unique(&self, columns: &[String]) -> Vec<Vec<String>> {
+        let SetExpr::Select(select) = self.query.body.as_ref() else {
+            return Vec::new();
+        };
+        if !self.is_merged || self.query.with.is_some() {
+            return Vec::new();
+        }
+        let bound = only_table(&select.from).and_then(|mention| {
+            let current = self.bindings.database.clone();
+            let database = mention.table.database.or(current)?;
+            self.bindings.tables.get(&(database, mention.table.table))
+        });
+        let items: Vec<&ast::Expr> = select.projection.iter().filter_map(expression_of).collect();
+        if items.len() != columns.len() {
+            return Vec::new();
+        }
+        let shown = |key: &String| {
+            let is_it = |item: &&ast::Expr| {
+                let name = column(item).and_then(<[Ident]>::last);
+                name.is_some_and(|name| name.value.to_lowercase() == *key)
+            };
+            let place = items.iter().position(is_it)?;
+            Some(columns.get(place)?.to_lowercase())
+        };
+        let keys = bound.map(|bound| bound.unique.as_slice());
+        let keys = keys.unwrap_or_default().iter();
+        keys.filter_map(|key| key.iter().map(shown).collect())
+            .collect()
     }
 
     /// The plan of its query as the table that the view is.

@@ -19,6 +19,7 @@
 
 mod columns;
 mod connection;
+mod known_users;
 mod log;
 mod metrics;
 mod notify;
@@ -27,7 +28,7 @@ mod users;
 
 use std::fs::Permissions;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use mayfly_session::{Endpoints, Engine, FileAccess, VERSION, shorten_slices};
+use mayfly_session::{Accounts, Endpoints, Engine, FileAccess, VERSION, shorten_slices};
 use mayfly_types::MySqlError;
 use mayfly_wire::{
     Account, Balance, ConnectionError, Endpoint, Incoming, Listener, Login, Method, Peer, Server,
@@ -52,8 +53,8 @@ use tokio::task::JoinSet;
 use crate::args::{ServeArguments, UserArguments, UserCommand};
 use crate::config::{self, Config};
 use connection::Client;
+use known_users::KnownUsers;
 use metrics::Metrics;
-use users::Users;
 
 /// Stack of a thread that speaks with clients: short statements are read and run on it.
 const STACK_BYTES: usize = 8 << 20;
@@ -72,7 +73,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What all clients share.
 struct Shared {
     engine: Engine,
-    users: Users,
+    users: Arc<KnownUsers>,
     /// The addresses of TCP.
     listening: Vec<SocketAddr>,
     connections: AtomicU64,
@@ -105,7 +106,7 @@ impl Drop for Place {
 impl Shared {
     /// The places for clients that come from there.
     fn places(&self, peer: &Peer) -> u64 {
-        let extra = u64::from(self.users.is_own(peer));
+        let extra = u64::from(self.users.now().is_own(peer));
         self.engine.max_connections().saturating_add(extra)
     }
 
@@ -133,7 +134,8 @@ impl Server for MySqlServer {
     }
 
     async fn account(&self, user: &str, peer: &Peer) -> Option<Account> {
-        self.0.users.account(user, peer, &self.0.listening)
+        let users = self.0.users.now();
+        users.account(user, peer, &self.0.listening)
     }
 
     fn ended(&self, peer: &Peer, login: Option<&Login>, error: &ConnectionError) {
@@ -171,11 +173,10 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     };
     config.engine.slow_log.clone_from(&arguments.slow_log);
     let threads = config.threads;
-    let users = match &arguments.users {
-        Some(path) => Users::read(path)?,
-        None => Users::none(),
-    };
-    let sockets = Sockets::open(&arguments, &users)?;
+    let addresses = addresses(&arguments)?;
+    let outside = addresses.iter().map(SocketAddr::ip).find(is_outside);
+    let users = Arc::new(KnownUsers::read(arguments.users.as_deref(), outside)?);
+    let sockets = Sockets::open(&arguments, addresses)?;
     let mut settings = Settings::new(VERSION);
     settings.default_method = match arguments.native_passwords {
         true => Method::Native,
@@ -189,6 +190,8 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     // Whether it is allowed is asked when it is: `local_infile` can change.
     settings.local_infile = true;
     config.engine.endpoints = sockets.endpoints(settings.tls.is_some());
+    let accounts: Arc<dyn Accounts> = Arc::clone(&users) as _;
+    config.engine.accounts = Some(accounts);
     let engine = config::open(config.engine)?;
     if let Some(metrics) = &sockets.metrics {
         metrics.serve(engine.clone())?;
@@ -249,7 +252,24 @@ pub fn user(arguments: UserArguments) -> Result<ExitCode> {
         false => Method::CachingSha2,
     };
     users::add(&add.users, &add.name, password.as_bytes(), method)?;
+    eprintln!(
+        "'{}' is written; a server that runs reads it at FLUSH PRIVILEGES and SIGHUP",
+        add.users.display()
+    );
     Ok(ExitCode::SUCCESS)
+}
+
+/// The addresses of TCP that the options name.
+fn addresses(arguments: &ServeArguments) -> Result<Vec<SocketAddr>> {
+    let at = (arguments.bind.as_str(), arguments.port);
+    let addresses = at.to_socket_addrs();
+    let addresses = addresses.with_context(|| format!("--bind {}", arguments.bind))?;
+    Ok(addresses.collect())
+}
+
+/// Whether other machines can reach an address.
+fn is_outside(address: &IpAddr) -> bool {
+    !address.to_canonical().is_loopback()
 }
 
 /// The password of a terminal's user, unseen, or the first line of what is piped in.
@@ -283,32 +303,7 @@ impl Drop for UnixSocket {
 }
 
 impl Sockets {
-    fn open(arguments: &ServeArguments, users: &Users) -> Result<Sockets> {
-        let at = (arguments.bind.as_str(), arguments.port);
-        let addresses: Vec<SocketAddr> = at
-            .to_socket_addrs()
-            .with_context(|| format!("--bind {}", arguments.bind))?
-            .collect();
-        let is_outside = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
-        if let Some(outside) = addresses.iter().find(|address| is_outside(address))
-            && !users.are_any()
-        {
-            bail!(
-                "--bind {}: other machines can reach {}, so there must be users with passwords: \
-                 'mayfly user add NAME --users FILE' makes them, --users FILE names them",
-                arguments.bind,
-                outside.ip()
-            );
-        }
-        let open_user = users.without_password().next();
-        if let (Some(outside), Some(user)) = (addresses.iter().find(|at| is_outside(at)), open_user)
-        {
-            bail!(
-                "--bind {}: other machines can reach {}, and '{user}' of the users has no password",
-                arguments.bind,
-                outside.ip()
-            );
-        }
+    fn open(arguments: &ServeArguments, addresses: Vec<SocketAddr>) -> Result<Sockets> {
         let mut tcp = Vec::new();
         for address in addresses {
             let listener =
@@ -317,7 +312,7 @@ impl Sockets {
             tcp.push(listener);
         }
         let unix = match &arguments.socket {
-            Some(path) => Some(UnixSocket::open(path, users.are_known())?),
+            Some(path) => Some(UnixSocket::open(path, arguments.users.is_some())?),
             None => None,
         };
         let metrics = match arguments.metrics_port {
@@ -440,8 +435,8 @@ fn run(endpoint: &Arc<Endpoint<MySqlServer>>, sockets: &Sockets, threads: usize)
     })
 }
 
-/// Says that clients may come, and waits for SIGTERM or SIGINT; SIGHUP opens the slow query log
-/// anew, as FLUSH SLOW LOGS does. Meanwhile what clients that are gone have left is given back.
+/// Says that clients may come, and waits for SIGTERM or SIGINT; SIGHUP does what FLUSH SLOW LOGS,
+/// PRIVILEGES does. Meanwhile what clients that are gone have left is given back.
 fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -467,10 +462,17 @@ fn wait_for_signal(shared: &Shared, sockets: &Sockets) -> Result<()> {
                     tracing::info!(signal = "SIGINT", "shutting down");
                     return Ok(());
                 }
-                _ = hangups.recv() => match shared.engine.reopen_slow_log() {
-                    Ok(()) => tracing::info!(signal = "SIGHUP", "the slow query log is open anew"),
-                    Err(error) => tracing::error!(signal = "SIGHUP", %error, "the slow query log"),
-                },
+                _ = hangups.recv() => {
+                    let signal = "SIGHUP";
+                    match shared.engine.reopen_slow_log() {
+                        Ok(()) => tracing::info!(signal, "the slow query log is open anew"),
+                        Err(error) => tracing::error!(signal, %error, "the slow query log"),
+                    }
+                    match shared.engine.read_accounts_again() {
+                        Ok(()) => tracing::info!(signal, "the users are read again"),
+                        Err(error) => tracing::error!(signal, %error, "the users stay as they were"),
+                    }
+                }
                 () = tokio::time::sleep(TIDYING) => {
                     if shared.has_let_go.swap(false, Ordering::Relaxed) {
                         shared.engine.space().give_heaps_back();

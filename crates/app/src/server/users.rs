@@ -104,11 +104,6 @@ impl Users {
         matches!(peer, Peer::Unix { user_id } if self.own_id == Some(*user_id))
     }
 
-    /// Whether there is a users file.
-    pub fn are_known(&self) -> bool {
-        self.known.is_some()
-    }
-
     /// Whether somebody can come in from another machine.
     pub fn are_any(&self) -> bool {
         self.known.as_ref().is_some_and(|known| !known.is_empty())

@@ -89,6 +89,7 @@ pub(crate) async fn describe(
         running,
         source: Arc::new(source),
         view_check: None,
+        hides_numbers: false,
     };
     let is_through = job.change_through_views(&mut statement)?.is_some();
     job.name_defaults(&mut statement)?;

@@ -94,6 +94,8 @@ pub(crate) struct Job {
     pub(crate) source: Arc<Source>,
     /// What rows must meet that are written through a view.
     pub(crate) view_check: Option<Arc<ViewCheck>>,
+    /// Whether LAST_INSERT_ID() says nothing of the rows that are written through a view.
+    pub(crate) hides_numbers: bool,
 }
 
 /// Reads and runs the text of `running`.
@@ -106,6 +108,7 @@ pub(crate) async fn run(
         running,
         source: Arc::default(),
         view_check: None,
+        hides_numbers: false,
     };
     let explains = job.connection.explains.load(Ordering::Relaxed);
     if !explains && let Some(ended) = Box::pin(job.long_known()).await {
@@ -138,6 +141,7 @@ pub(crate) async fn run(
     let known = match through {
         Some(through) => {
             job.view_check = through.check;
+            job.hides_numbers = through.hides_numbers;
             None
         }
         None => Box::pin(job.point(&statement)).await?,
@@ -320,6 +324,9 @@ impl Job {
             Statement::Flush(flush) => {
                 if flush.slow_log {
                     connection.engine.reopen_slow_log()?;
+                }
+                if flush.accounts {
+                    connection.engine.read_accounts_again()?;
                 }
                 if flush.status {
                     connection.local().status = Default::default();

@@ -14,6 +14,7 @@ enum Effect {
     Nothing,
     Status,
     SlowLog,
+    Accounts,
 }
 
 /// Items of FLUSH but for TABLES. QUERY CACHE, SSL, THREADS and the statistics are MariaDB's.
@@ -27,7 +28,7 @@ const ITEMS: [(&[&str], Effect); 18] = [
     (&["GENERAL", "LOGS"], Effect::Nothing),
     (&["HOSTS"], Effect::Nothing),
     (&["OPTIMIZER_COSTS"], Effect::Nothing),
-    (&["PRIVILEGES"], Effect::Nothing),
+    (&["PRIVILEGES"], Effect::Accounts),
     (&["QUERY", "CACHE"], Effect::Nothing),
     (&["USER_RESOURCES"], Effect::Nothing),
     (&["SSL"], Effect::Nothing),
@@ -51,6 +52,7 @@ pub(super) fn flush(cursor: &mut Cursor<'_>) -> Result<Statement> {
             Effect::Nothing => {}
             Effect::Status => flush.status = true,
             Effect::SlowLog => flush.slow_log = true,
+            Effect::Accounts => flush.accounts = true,
         }
         Ok(())
     })?;

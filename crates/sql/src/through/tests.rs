@@ -25,6 +25,7 @@ fn chosen(base: &Base, condition: &str) -> String {
         named: "v",
         table_columns: &columns,
         has_others: false,
+        new_row: None,
     };
     let mut choice = RowChoice {
         from: Vec::new(),
@@ -89,6 +90,26 @@ fn views_over_views_are_those_of_the_table() {
 }
 
 #[test]
+fn the_order_of_a_view_says_which_rows_are_the_first() {
+    for (order, expected) in [
+        ("", Some("")),
+        ("ORDER BY 2 DESC, t.id", Some("(`a` + 1) DESC, `id`")),
+        ("ORDER BY B, -a DESC, 'x'", Some("(`a` + 1), -`a` DESC")),
+        // Of the table or of the list.
+        ("ORDER BY b + 1", None),
+        ("ORDER BY (SELECT 1)", None),
+    ] {
+        let text = format!("SELECT id AS i, (a + 1) AS b FROM t {order}");
+        let base = base(&text, &["i", "b"]).expect(&text);
+        let shown = base.order.map(|order| {
+            let order: Vec<String> = order.iter().map(ToString::to_string).collect();
+            order.join(", ")
+        });
+        assert_eq!(shown.as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
 fn rows_of_some_views_are_none_of_a_table() {
     for (text, expected) in [
         ("SELECT DISTINCT a FROM t", "Nothing"),
@@ -96,6 +117,7 @@ fn rows_of_some_views_are_none_of_a_table() {
         ("SELECT a FROM t LIMIT 1", "Nothing"),
         ("SELECT a FROM t UNION SELECT a FROM t", "Nothing"),
         ("SELECT ROW_NUMBER() OVER () AS a FROM t", "Nothing"),
+        ("SELECT a FROM t ORDER BY ROW_NUMBER() OVER ()", "Nothing"),
         ("SELECT 1 AS a", "Nothing"),
         ("SELECT a FROM 'a.csv'", "Nothing"),
         ("SELECT a FROM (SELECT a FROM t) AS d", "Nothing"),

@@ -338,7 +338,8 @@ async fn users_prove_who_they_are() {
             .arg(&users)
             .args(arguments);
         let ran = run_command(&mut command, "secret\n");
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(ran.err.contains("FLUSH PRIVILEGES"), "{}", ran.err);
     }
     let server = Server::start(&["--users", users.to_str().unwrap()]);
     for name in ["anna", "old", "anna"] {
@@ -384,6 +385,51 @@ async fn users_prove_who_they_are() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn users_change_while_the_server_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let users = directory.path().join("users.toml");
+    let add = |name: &str, password: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mayfly"));
+        command.args(["user", "add", name, "--users"]).arg(&users);
+        let ran = run_command(&mut command, &format!("{password}\n"));
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    };
+    add("anna", "first");
+    let server = Server::start(&["--users", users.to_str().unwrap()]);
+    let mut anna = Conn::new(server.options("anna", "first")).await.unwrap();
+    add("anna", "second");
+    add("bert", "other");
+    // Nothing is read before somebody says so.
+    assert!(Conn::new(server.options("anna", "second")).await.is_err());
+    anna.query_drop("FLUSH PRIVILEGES").await.unwrap();
+    let refused = Conn::new(server.options("anna", "first"))
+        .await
+        .unwrap_err();
+    assert_eq!(code(&refused), 1045);
+    Conn::new(server.options("anna", "second")).await.unwrap();
+    Conn::new(server.options("bert", "other")).await.unwrap();
+    // Who is in stays, and a file that is wrong changes nothing.
+    std::fs::write(&users, "nonsense").unwrap();
+    let refused = anna.query_drop("FLUSH LOGS, PRIVILEGES").await.unwrap_err();
+    assert_eq!(code(&refused), 1105);
+    let message = refused.to_string();
+    assert!(message.contains(users.to_str().unwrap()), "{message}");
+    server.signal("HUP");
+    Conn::new(server.options("bert", "other")).await.unwrap();
+    std::fs::remove_file(&users).unwrap();
+    add("carla", "third");
+    server.signal("HUP");
+    let started = Instant::now();
+    while Conn::new(server.options("carla", "third")).await.is_err() {
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+    let refused = Conn::new(server.options("bert", "other"))
+        .await
+        .unwrap_err();
+    assert_eq!(code(&refused), 1045);
 }
 
 /// What a server says that does not start with these arguments.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mayfly_sql::statement::TableName;
 use mayfly_sql::through::Through;
 use mayfly_table::View;
 
@@ -37,12 +38,20 @@ pub(super) fn views(job: &Job) -> Listing {
     listing
 }
 
-/// Whether rows can change through a view.
+/// Whether rows can change through a view: one that shows columns of a table as they are, which is
+/// none of the server's own.
 fn is_updatable(job: &Job, database: &str, view: &View) -> &'static str {
     match job.through(database, view) {
-        Ok(Through::Table(_)) => "YES",
+        Ok(Through::Table(base)) if base.shown().next().is_some() && !is_system(&base.table) => {
+            "YES"
+        }
         _ => "NO",
     }
+}
+
+fn is_system(table: &TableName) -> bool {
+    let database = table.database.as_deref().unwrap_or_default();
+    database.eq_ignore_ascii_case("information_schema")
 }
 
 /// All views with their databases.

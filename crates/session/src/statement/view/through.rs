@@ -28,6 +28,9 @@ struct Changed {
 /// What a statement asks of rows that it writes through views.
 pub(crate) struct ThroughViews {
     pub(crate) check: Option<Arc<ViewCheck>>,
+    /// Whether LAST_INSERT_ID() says nothing of the rows: their numbers are in a column that the
+    /// view does not show.
+    pub(crate) hides_numbers: bool,
 }
 
 impl Changed {
@@ -39,7 +42,15 @@ impl Changed {
         });
         ThroughViews {
             check: check.map(Arc::new),
+            hides_numbers: false,
         }
+    }
+
+    /// Whether the view does not show the AUTO_INCREMENT column of its table.
+    fn hides_numbers(&self) -> bool {
+        let numbers = self.table.columns().iter();
+        let mut numbers = numbers.filter(|column| column.is_auto_increment);
+        numbers.any(|own| !{ self.base.shown() }.any(|name| name.eq_ignore_ascii_case(&own.name)))
     }
 
     fn site<'a>(&'a self, called: &'a str, named: &'a str) -> Site<'a> {
@@ -49,6 +60,7 @@ impl Changed {
             named,
             table_columns: &self.columns,
             has_others: false,
+            new_row: None,
         }
     }
 }
@@ -92,7 +104,10 @@ impl Job {
         site.insert(insert, &changed.view.columns)?;
         let columns = insert.columns.iter().map(String::as_str);
         self.check_defaults(&changed, columns, insert.ignore)?;
-        Ok(Some(changed.through()))
+        Ok(Some(ThroughViews {
+            hides_numbers: changed.hides_numbers(),
+            ..changed.through()
+        }))
     }
 
     fn load_through(&self, load: &mut LoadData) -> Result<Option<ThroughViews>, MySqlError> {
@@ -173,7 +188,10 @@ impl Job {
         for mention in &views {
             change::derive(from, mention)?;
         }
-        let through = ThroughViews { check: None };
+        let through = ThroughViews {
+            check: None,
+            hides_numbers: false,
+        };
         Ok(Some(through).filter(|_| !views.is_empty()))
     }
 

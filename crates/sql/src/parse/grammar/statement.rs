@@ -93,6 +93,7 @@ impl Grammar {
             | Statement::Flush(Flush {
                 status: _,
                 slow_log: _,
+                accounts: _,
                 gtids: _,
             })
             | Statement::StopReplica
