@@ -230,7 +230,8 @@ impl Job {
     pub(crate) fn drop_views(&self, drop: &DropView) -> Result<Outcome, MySqlError> {
         let mut found: Vec<(String, String)> = Vec::new();
         let mut missing = Vec::new();
-        let mut tables = Vec::new();
+        // What the notes of IF EXISTS say, in the order of the statement.
+        let mut notes = Vec::new();
         for name in &drop.names {
             let place = (self.database_of(name)?, name.table.clone());
             if found.contains(&place) {
@@ -240,14 +241,15 @@ impl Job {
             if self.connection.view(database, table).is_some() {
                 found.push(place);
             } else if self.connection.exists(database, table, false) {
-                if drop.if_exists {
-                    tables.push(place);
-                    continue;
-                }
                 let code = ErrorCode::ViewNotObject;
-                return Err(MySqlError::new(code, &[database, table, &VIEW]));
+                if !drop.if_exists {
+                    return Err(MySqlError::new(code, &[database, table, &VIEW]));
+                }
+                notes.push(Warning::note(code, &[database, table, &VIEW]));
             } else {
-                missing.push(format!("{database}.{table}"));
+                let name = format!("{database}.{table}");
+                notes.push(Warning::note(ErrorCode::UnknownTable, &[&name]));
+                missing.push(name);
             }
         }
         if !missing.is_empty() && !drop.if_exists {
@@ -258,11 +260,8 @@ impl Job {
         dictionary
             .drop_views(&found)
             .map_err(|error| errors::from_table(&error))?;
-        for (database, table) in tables {
-            self.note(ErrorCode::ViewNotObject, &[&database, &table, &VIEW]);
-        }
-        for name in missing {
-            self.note(ErrorCode::UnknownTable, &[&name]);
+        for note in notes {
+            self.connection.warn(note);
         }
         Ok(Outcome::done(0))
     }
