@@ -458,23 +458,11 @@ pub(super) fn with_own_name(mut query: InSubquery) -> Result<Expr> {
 /// the subquery both by the name that it has there and by the one that it has in the join; if it
 /// has no table, as `max(r.a)` or what UNION returns, both find it, and it would be named twice.
 pub(super) fn in_part_of_condition(query: InSubquery) -> Result<Expr> {
-    let plan = &query.subquery.subquery;
-    match plan.schema().fields().len() == 1 && has_name_without_table(plan) {
+    let schema = query.subquery.subquery.schema();
+    let has_no_table = schema.fields().len() == 1 && schema.qualified_field(0).0.is_none();
+    match has_no_table {
         true => with_own_name(query),
         false => Ok(Expr::InSubquery(query)),
-    }
-}
-
-fn has_name_without_table(plan: &LogicalPlan) -> bool {
-    match plan {
-        // What is computed or renamed has another name than what it is made of.
-        LogicalPlan::Projection(projection) => {
-            matches!(&projection.expr[0], Expr::Column(column) if column.relation.is_none())
-        }
-        LogicalPlan::Filter(filter) => has_name_without_table(&filter.input),
-        LogicalPlan::Sort(sort) => has_name_without_table(&sort.input),
-        LogicalPlan::Limit(limit) => has_name_without_table(&limit.input),
-        _ => plan.schema().qualified_field(0).0.is_none(),
     }
 }
 
