@@ -459,8 +459,12 @@ pub(super) fn with_own_name(mut query: InSubquery) -> Result<Expr> {
 /// has no table, as `max(r.a)` or what UNION returns, both find it, and it would be named twice.
 pub(super) fn in_part_of_condition(query: InSubquery) -> Result<Expr> {
     let schema = query.subquery.subquery.schema();
-    let has_no_table = schema.fields().len() == 1 && schema.qualified_field(0).0.is_none();
-    match has_no_table {
+    let is_found_twice = match schema.iter().next() {
+        // One that was converted has a name of its own already.
+        Some((None, column)) => column.name() != COMPARED,
+        _ => false,
+    };
+    match is_found_twice && schema.fields().len() == 1 {
         true => with_own_name(query),
         false => Ok(Expr::InSubquery(query)),
     }
