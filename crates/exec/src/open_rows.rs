@@ -90,7 +90,9 @@ mod tests {
                 let count = open.count_set_bits();
                 for chosen in 1..4 {
                     let passing = bits(count, |place| place % chosen == 0);
-                    let is_expected = |row: usize| row % step == 0 && row / step % chosen == 0;
+                    let is_expected = |row: usize| {
+                        row.is_multiple_of(step) && (row / step).is_multiple_of(chosen)
+                    };
                     let found = scattered(&open, &passing);
                     assert_eq!(found, bits(rows, is_expected), "{rows}, {step}, {chosen}");
                 }

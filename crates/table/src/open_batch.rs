@@ -43,7 +43,8 @@ impl OpenBatch {
         self.row_count
     }
 
-    /// A column of all rows, pointing into the page. **Cost**: none for numbers; a view for each text.
+    /// A column of all rows, pointing into the page. **Cost**: none for numbers; a view for each
+    /// text.
     ///
     /// # Errors
     /// If the page was not written by the format.
@@ -58,8 +59,8 @@ impl OpenBatch {
         }
     }
 
-    /// A column of the rows in some slots, in memory of its own. **Cost**: that of these rows, a few
-    /// times that of [`OpenBatch::column`] for each.
+    /// A column of the rows in some slots, in memory of its own. **Cost**: that of these rows, a
+    /// few times that of [`OpenBatch::column`] for each.
     ///
     /// # Errors
     /// As [`OpenBatch::column`].

@@ -96,8 +96,8 @@ pub(crate) fn views(
     Some(unsafe { BinaryViewArray::new_unchecked(views.into(), vec![data], nulls) })
 }
 
-/// The views of some values that lie in a page between offsets, in memory of their own; `None` if one
-/// does not lie in the data. **Cost**: no call for a short value, which lies in its view.
+/// The views of some values that lie in a page between offsets, in memory of their own; `None` if
+/// one does not lie in the data. **Cost**: no call for a short value, which lies in its view.
 pub(crate) fn picked_views(
     offsets: &[[u8; size_of::<u32>()]],
     data: &[u8],
@@ -135,8 +135,8 @@ pub(crate) fn picked_views(
     debug_assert!(
         BinaryViewArray::try_new(views.clone().into(), buffers.clone(), nulls.clone()).is_ok()
     );
-    // SAFETY: a view of a long value shows bytes that were copied to the only buffer for it, and the
-    // first of them; any other holds its value, or none.
+    // SAFETY: a view of a long value shows bytes that were copied to the only buffer for it, and
+    // the first of them; any other holds its value, or none.
     Some(unsafe { BinaryViewArray::new_unchecked(views.into(), buffers, nulls) })
 }
 

@@ -13,9 +13,9 @@
 //! side of an AND, it copies all columns of those rows for the other side, and scatters the bits
 //! back. For comparisons of numbers that copy costs more than all comparisons. Here it is made for
 //! terms that are worth it, of the columns that they read (`terms`); short texts are compared as
-//! one word each (`words`). Which functions never warn is a list (`silent`). Right above a scan of a
-//! table of ours, terms read their columns themselves, and those that are handed on are read of the
-//! rows that pass (`late_terms`, `passing`).
+//! one word each (`words`). Which functions never warn is a list (`silent`). Right above a scan of
+//! a table of ours, terms read their columns themselves, and those that are handed on are read of
+//! the rows that pass (`late_terms`, `passing`).
 //!
 //! Cost: for each cheap term a pass over its columns, for each costly one a copy of its columns of
 //! the open rows.

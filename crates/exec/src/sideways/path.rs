@@ -66,9 +66,9 @@ impl Path {
     }
 }
 
-/// The way to the lowest aggregate below a plan that groups by all those of its columns by which the
-/// highest one groups; without one, to the scan of a table of ours with the filter above it. `None`
-/// where there is neither.
+/// The way to the lowest aggregate below a plan that groups by all those of its columns by which
+/// the highest one groups; without one, to the scan of a table of ours with the filter above it.
+/// `None` where there is neither.
 pub(super) fn find(plan: &Arc<dyn ExecutionPlan>, columns: Vec<KeyColumn>) -> Option<Path> {
     let mut found: Option<Path> = None;
     let mut plan = plan;
@@ -218,8 +218,8 @@ fn through<'a>(
     Some((input, below.collect()))
 }
 
-/// What the right side of an inner join reads, and which of some columns are columns of it. A row of
-/// it that is dropped is in no result, and in no other either.
+/// What the right side of an inner join reads, and which of some columns are columns of it. A row
+/// of it that is dropped is in no result, and in no other either.
 fn through_join<'a>(
     join: &EitherJoin<'a>,
     columns: &[KeyColumn],

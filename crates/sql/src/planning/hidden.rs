@@ -3,9 +3,9 @@
 //! Owns: the function in whose calls they stand while that rule looks at a node, and CASEs of many
 //! arms. Never: changes what an expression means.
 //!
-//! A comparison that is not to meet another one stands within a call as it is ([`whole`]). A CASE of
-//! many arms becomes a call of its parts: of `CASE WHEN a = 1 THEN 1 ... END = 3` the rule makes a
-//! CASE of truths, of that an OR of ANDs, and hashes each level of it with all below, which takes
+//! A comparison that is not to meet another one stands within a call as it is ([`whole`]). A CASE
+//! of many arms becomes a call of its parts: of `CASE WHEN a = 1 THEN 1 ... END = 3` the rule makes
+//! a CASE of truths, of that an OR of ANDs, and hashes each level of it with all below, which takes
 //! seconds for a few hundred arms. What stands within a call is simplified as ever.
 //!
 //! **Cost**: linear in the expressions of the node.

@@ -1,9 +1,9 @@
 //! Conditions that stay above an aggregate or a window.
 //!
 //! DataFusion's rule pushes a term below an aggregate where all its columns are keys, which a term
-//! without columns fulfils: `HAVING (SELECT MAX(id) FROM t) > 100`, or `NULL = 1` of a derived table
-//! whose column is NULL. Below an aggregate without keys it drops the rows that are counted, not the
-//! count. It pushes RAND() below keys and windows as well, where it sees other rows.
+//! without columns fulfils: `HAVING (SELECT MAX(id) FROM t) > 100`, or `NULL = 1` of a derived
+//! table whose column is NULL. Below an aggregate without keys it drops the rows that are counted,
+//! not the count. It pushes RAND() below keys and windows as well, where it sees other rows.
 //!
 //! **Never** changes which terms a condition has. **Cost**: a look at each term.
 

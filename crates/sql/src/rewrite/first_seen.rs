@@ -2,8 +2,8 @@
 //!
 //! MySQL fills a derived table in its order, and DISTINCT keeps the first of equal rows: what it
 //! shows comes in that order too, and a LIMIT decides by it which rows are shown. Paginators count
-//! on it, Doctrine's for one. Here the rows of DISTINCT come in no order, so the rows of the derived
-//! table get numbers, and each group goes by its least one:
+//! on it, Doctrine's for one. Here the rows of DISTINCT come in no order, so the rows of the
+//! derived table get numbers, and each group goes by its least one:
 //!
 //! ```text
 //!   SELECT DISTINCT id FROM (SELECT DISTINCT id, name FROM t ORDER BY name) r LIMIT 10

@@ -18,7 +18,7 @@ fn refresh_does_what_flush_does() {
     let done = |client: &mut Raw| client.query("SHOW STATUS LIKE 'Com_do'").row(0)[1].clone();
     client.query("DO 1");
     assert_eq!(done(&mut client), "1");
-    // Everything but STATUS, RESET REPLICA and RESET MASTER.
+    // Everything but STATUS, RESET REPLICA and RESET MASTER, which reset nothing here.
     client.command(REFRESH, &[0x2F]);
     assert_eq!(client.read(), [0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(done(&mut client), "1");
@@ -29,9 +29,7 @@ fn refresh_does_what_flush_does() {
     assert_eq!(client.read(), [0, 0, 0, 2, 0, 0, 0]);
     for what in [0x40, 0x80] {
         client.command(REFRESH, &[what]);
-        let answer = client.read();
-        assert_eq!(answer[0], 0xFF);
-        assert_eq!(u16::from_le_bytes([answer[1], answer[2]]), 1235);
+        assert_eq!(client.read(), [0, 0, 0, 2, 0, 0, 0]);
     }
     // It commits what was open.
     client.query("CREATE TEMPORARY TABLE t (a INT)");

@@ -24,8 +24,8 @@ use crate::statement::batch::batch_of;
 const READ_MAX: usize = 1024;
 /// Most rows that are read off a key, some hundred microseconds.
 const COVERED_MAX: usize = 1 << 14;
-/// Most of both where a few of the rows are wanted: a plan that walks along the key takes as long as
-/// to read so many.
+/// Most of both where a few of the rows are wanted: a plan that walks along the key takes as long
+/// as to read so many.
 const WANTED_READ_MAX: usize = 1 << 8;
 const WANTED_COVERED_MAX: usize = 1 << 10;
 /// About the most bytes that are read here.
@@ -164,9 +164,9 @@ fn searches(
         .flatten()
 }
 
-/// Whether a search finds far more rows than may be read, so that nobody begins to read them: a plan
-/// that wants a few of them may be kept. A range is asked, and one value where few rows are wanted.
-/// To ask for each of several searches would take as long as to read what they find.
+/// Whether a search finds far more rows than may be read, so that nobody begins to read them: a
+/// plan that wants a few of them may be kept. A range is asked, and one value where few rows are
+/// wanted. To ask for each of several searches would take as long as to read what they find.
 fn is_much(
     table: &Table,
     searches: &[Search],
