@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::compute::cast;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema, TimeUnit};
+use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use mayfly_types::{CASELESS, COLLATION_KEY, ColumnType, MySqlError};
 
@@ -129,6 +130,11 @@ impl Listing {
             .retain(|row| row[column].as_deref().is_some_and(&keep));
     }
 
+    /// The names of the columns and their types.
+    pub(crate) fn columns(&self) -> &[(&'static str, ColumnType)] {
+        &self.columns
+    }
+
     /// The rows as a batch; `name` replaces the name of the first column if given.
     pub(crate) fn batch(&self, name: Option<&str>) -> Result<RecordBatch, MySqlError> {
         let mut fields = Vec::with_capacity(self.columns.len());
@@ -146,14 +152,25 @@ impl Listing {
                 let metadata = field.metadata_mut();
                 metadata.insert(COLLATION_KEY.to_owned(), CASELESS.to_owned());
             }
-            // A cell that is no value of its type is NULL.
-            let values = cast(&texts, field.data_type());
+            let values = values_of(&texts, field.data_type());
             arrays.push(values.map_err(|error| errors::from_plan(&error.into()))?);
             fields.push(field);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
             .map_err(|error| errors::from_plan(&error.into()))
+    }
+}
+
+/// The values of cells. A cell that is no value of its type is NULL.
+fn values_of(texts: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    match data_type {
+        // Arrow reads times of a day, and no durations.
+        DataType::Duration(TimeUnit::Microsecond) => {
+            let times = cast(texts, &DataType::Time64(TimeUnit::Microsecond))?;
+            cast(&cast(&times, &DataType::Int64)?, data_type)
+        }
+        _ => cast(texts, data_type),
     }
 }
 
@@ -221,13 +238,16 @@ mod tests {
 
     #[test]
     fn cells_are_read_as_their_types() {
-        let mut listing = Listing::declared("id bigint unsigned, ms decimal(22,3), at datetime");
+        let mut listing = Listing::declared(
+            "id bigint unsigned, ms decimal(22,3), at datetime, took time(6)",
+        );
         listing.push(vec![
             some(u64::MAX),
             some("1.5"),
             some("2024-02-29 01:02:03"),
+            some("01:02:03.000004"),
         ]);
-        listing.push(vec![some("x"), None, None]);
+        listing.push(vec![some("x"), None, None, some("x")]);
         let batch = listing.batch(None).unwrap();
         let shown = |column: usize, row: usize| {
             arrow::util::display::array_value_to_string(batch.column(column), row).unwrap()
@@ -235,7 +255,9 @@ mod tests {
         assert_eq!(shown(0, 0), u64::MAX.to_string());
         assert_eq!(shown(1, 0), "1.500");
         assert_eq!(shown(2, 0), "2024-02-29T01:02:03");
+        assert_eq!(shown(3, 0), "PT3723.000004S");
         assert_eq!(batch.column(0).null_count(), 1);
+        assert_eq!(batch.column(3).null_count(), 1);
     }
 
     #[test]

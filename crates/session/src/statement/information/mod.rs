@@ -384,7 +384,7 @@ mod tests {
     use mayfly_sql::bindings::SYSTEM_DATABASES;
 
     use super::{SYSTEMS, closed};
-    use crate::listing::declared_columns;
+    use crate::listing::{Listing, declared_columns};
 
     #[test]
     fn empty_tables_are_declared_well() {
@@ -398,6 +398,8 @@ mod tests {
                         .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
                 );
             }
+            let batch = Listing::declared(columns).batch(None);
+            assert_eq!(batch.unwrap().num_rows(), 0, "{table}");
         }
     }
 

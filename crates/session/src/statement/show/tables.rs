@@ -141,11 +141,16 @@ impl Job {
     ) -> Result<Listing, MySqlError> {
         let mut listing = columns_listing(full);
         let database = self.database_of(name)?;
+        let logs = self.logs(&database).into_iter();
+        if let Some((_, log)) = { logs }.find(|(log, _)| log.eq_ignore_ascii_case(&name.table)) {
+            for column in &log.columns {
+                listing.push(column_row(column, "", full));
+            }
+            return Ok(listing);
+        }
         if let Some(made) = self.system_table(&database, name) {
-            let batch = made.batch(None)?;
-            for field in batch.schema_ref().fields() {
-                let column_type = ColumnType::from_arrow(field);
-                let column = Column::new(field.name(), column_type, true);
+            for (name, column_type) in made.columns() {
+                let column = Column::new(*name, column_type.clone(), true);
                 listing.push(column_row(&column, "", full));
             }
             return Ok(listing);
