@@ -31,6 +31,10 @@ use crate::column_page::{PREFIX_BYTES, PREFIXED_BYTES};
 /// The bytes of a view that hold a short value.
 const INLINE_BYTES: usize = 12;
 
+/// At most so many bytes of values share a buffer: Arrow's views tell where they begin in 32 bits,
+/// of which its other languages read one as a sign.
+const BUFFER_BYTES: usize = i32::MAX as usize;
+
 /// The text that bytes from a page or a row are. **Cost**: none.
 pub(crate) fn text<O: OffsetSizeTrait>(bytes: GenericBinaryArray<O>) -> GenericStringArray<O> {
     debug_assert!(bytes.iter().flatten().all(is_utf8));
@@ -76,9 +80,9 @@ pub(crate) fn views(
         let (start, len) = (start.as_usize(), end.as_usize() - start.as_usize());
         let bytes = &data[start..start + len];
         views.push(if len > PREFIXED_BYTES {
-            long_view(*prefixes.next()?, start, len)
+            long_view(*prefixes.next()?, 0, start, len)
         } else if len > INLINE_BYTES {
-            long_view(*bytes.first_chunk()?, start, len)
+            long_view(*bytes.first_chunk()?, 0, start, len)
         } else if len > 0 {
             short_view(&data[start..], len)
         } else {
@@ -104,12 +108,24 @@ pub(crate) fn picked_views(
     slots: &[u32],
     nulls: Option<NullBuffer>,
 ) -> Option<BinaryViewArray> {
+    picked_views_in(offsets, data, slots, nulls, BUFFER_BYTES)
+}
+
+/// The same; a buffer of more bytes than so many has one value.
+fn picked_views_in(
+    offsets: &[[u8; size_of::<u32>()]],
+    data: &[u8],
+    slots: &[u32],
+    nulls: Option<NullBuffer>,
+    buffer_bytes: usize,
+) -> Option<BinaryViewArray> {
     if nulls
         .as_ref()
         .is_some_and(|nulls| nulls.len() != slots.len())
     {
         return None;
     }
+    let mut full: Vec<Buffer> = Vec::new();
     let mut long: Vec<u8> = Vec::new();
     let mut views: Vec<u128> = Vec::with_capacity(slots.len());
     for (row, slot) in slots.iter().enumerate() {
@@ -119,7 +135,11 @@ pub(crate) fn picked_views(
         let len = bytes.len();
         let is_null = || nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         views.push(if len > INLINE_BYTES && !is_null() {
-            let view = long_view(*bytes.first_chunk()?, long.len(), len);
+            // A slot may be picked often, so that all values are more than the data.
+            if long.len() + len > buffer_bytes && !long.is_empty() {
+                full.push(Buffer::from_vec(std::mem::take(&mut long)));
+            }
+            let view = long_view(*bytes.first_chunk()?, full.len(), long.len(), len);
             long.extend_from_slice(bytes);
             view
         } else if len > 0 && len <= INLINE_BYTES {
@@ -128,15 +148,16 @@ pub(crate) fn picked_views(
             0
         });
     }
-    let buffers = match long.is_empty() {
-        true => Vec::new(),
-        false => vec![Buffer::from_vec(long)],
-    };
+    if !long.is_empty() {
+        full.push(Buffer::from_vec(long));
+    }
+    let buffers = full;
     debug_assert!(
         BinaryViewArray::try_new(views.clone().into(), buffers.clone(), nulls.clone()).is_ok()
     );
-    // SAFETY: a view of a long value shows bytes that were copied to the only buffer for it, and
-    // the first of them; any other holds its value, or none.
+    // SAFETY: a view of a long value shows bytes that were copied for it to the buffer that was
+    // filled then, and the first of them. It begins within `i32::MAX` bytes of the buffer, as its
+    // 32 bits can tell. Any other view holds its value, or none.
     Some(unsafe { BinaryViewArray::new_unchecked(views.into(), buffers, nulls) })
 }
 
@@ -170,11 +191,11 @@ fn touch_short(offsets: &OffsetBuffer<i32>, data: &[u8]) {
     std::hint::black_box(sum);
 }
 
-/// The view of a value in the first buffer.
+/// The view of a value in a buffer, the first of which has the number 0.
 #[inline]
-fn long_view(prefix: [u8; PREFIX_BYTES], start: usize, len: usize) -> u128 {
+fn long_view(prefix: [u8; PREFIX_BYTES], buffer: usize, start: usize, len: usize) -> u128 {
     let prefix = u128::from(u32::from_le_bytes(prefix));
-    (start as u128) << 96 | prefix << 32 | len as u128
+    (start as u128) << 96 | (buffer as u128) << 64 | prefix << 32 | len as u128
 }
 
 /// The view of a value that it holds, at the head of some bytes.
@@ -205,4 +226,36 @@ const VALUE_MASKS: [u128; INLINE_BYTES + 1] = {
 
 fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::picked_views_in;
+
+    #[test]
+    fn values_that_are_picked_often_fill_several_buffers() {
+        let data = b"shorta long value of some bytesanother one of bytes";
+        let ends = [0_u32, 5, 31, 31, 51];
+        assert_eq!(data.len(), 51);
+        let offsets = ends.map(u32::to_le_bytes);
+        let slots = [1, 3, 0, 1, 2, 3, 1];
+        for buffer_bytes in [1, 26, 46, 47, 72, 1000] {
+            let picked = picked_views_in(&offsets, data, &slots, None, buffer_bytes).unwrap();
+            for (row, slot) in slots.iter().enumerate() {
+                let [start, end] = [ends[*slot as usize], ends[*slot as usize + 1]];
+                let value = &data[start as usize..end as usize];
+                assert_eq!(picked.value(row), value, "{buffer_bytes} {row}");
+            }
+            let fits = |bytes: usize| bytes <= buffer_bytes.max(26);
+            assert!({ picked.data_buffers().iter() }.all(|buffer| fits(buffer.len())));
+        }
+    }
+
+    #[test]
+    fn values_outside_of_the_data_are_refused() {
+        let offsets = [0_u32, 5, 60].map(u32::to_le_bytes);
+        assert!(picked_views_in(&offsets, b"short", &[0], None, 100).is_some());
+        assert!(picked_views_in(&offsets, b"short", &[1], None, 100).is_none());
+        assert!(picked_views_in(&offsets, b"short", &[2], None, 100).is_none());
+    }
 }
