@@ -77,13 +77,24 @@ impl OpenBatch {
     /// If there are more bits than rows.
     pub fn slots(&self, rows: &BooleanBuffer) -> Vec<u32> {
         match &self.left {
-            None => rows.set_indices_u32().collect(),
+            None => set_indices(rows),
             Some(left) => {
-                let slots: Vec<u32> = left.set_indices_u32().collect();
-                rows.set_indices().map(|row| slots[row]).collect()
+                let slots = set_indices(left);
+                let mut picked = Vec::with_capacity(rows.count_set_bits());
+                picked.extend(rows.set_indices().map(|row| slots[row]));
+                picked
             }
         }
     }
+}
+
+/// The places of the bits that are set. They are counted first: a list that grows as it is filled
+/// asks the heap a dozen times a page, and workers wait for each other there. It was a third of the
+/// time of TPC-H 6.
+fn set_indices(bits: &BooleanBuffer) -> Vec<u32> {
+    let mut indices = Vec::with_capacity(bits.count_set_bits());
+    indices.extend(bits.set_indices_u32());
+    indices
 }
 
 /// The rows of a batch whose bits are set.
