@@ -40,6 +40,7 @@
 #![warn(missing_docs)]
 
 pub mod aggregate;
+mod apply;
 mod batches;
 mod by_key;
 mod collect;
@@ -94,6 +95,7 @@ mod unbound;
 mod whole_partitions;
 pub mod window;
 
+pub use apply::{ApplyOperator, OuterRow, SeveralRows};
 pub use batches::batch_of;
 pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, key_value};
 pub use collect::collect_into;

@@ -105,6 +105,20 @@ impl TempTable {
         }
     }
 
+    /// Adds another run of the same plan, which made the table anew.
+    pub(crate) fn add_run(&mut self, run: &TempTable) {
+        self.rows += run.rows;
+        self.memory_bytes = self.memory_bytes.max(run.memory_bytes);
+        self.disk_bytes_written += run.disk_bytes_written;
+        self.disk_bytes_read += run.disk_bytes_read;
+        self.passes = self.passes.max(run.passes);
+        self.on_disk |= run.on_disk;
+        self.limit_bytes = self.limit_bytes.max(run.limit_bytes);
+        self.live_bytes = self.live_bytes.max(run.live_bytes);
+        self.write_wait_nanos += run.write_wait_nanos;
+        self.read_wait_nanos += run.read_wait_nanos;
+    }
+
     /// Adds another partition of the same table.
     fn add(&mut self, part: &TempTable) {
         self.rows += part.rows;

@@ -54,34 +54,54 @@ pub fn placeholder(place: usize, field: FieldRef) -> Expr {
 /// # Errors
 /// If a placeholder is none of these.
 pub fn runnable_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
+    with_placeholders(plan, |place, field| Some(value_of_run(place, field)))
+}
+
+/// A plan with other expressions in the place of placeholders, where `other` has one.
+///
+/// # Errors
+/// If a placeholder is none of these.
+pub fn with_placeholders(
+    plan: LogicalPlan,
+    other: impl Fn(usize, FieldRef) -> Option<Expr>,
+) -> Result<LogicalPlan> {
     let plan = plan.transform_down_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let made = expr.transform_up(runnable)?;
+            let made = expr.transform_up(|expr| replaced(expr, &other))?;
             Ok(made.update_data(|expr| name.restore(expr)))
         })
     });
     plan.data()
 }
 
-/// What stands for a value when the plan runs, in the place of a placeholder.
-fn runnable(expr: Expr) -> Result<Transformed<Expr>> {
-    let Expr::Placeholder(of) = expr else {
+fn replaced(
+    expr: Expr,
+    other: &impl Fn(usize, FieldRef) -> Option<Expr>,
+) -> Result<Transformed<Expr>> {
+    let Expr::Placeholder(of) = &expr else {
         return Ok(Transformed::no(expr));
     };
     let place = of.id.strip_prefix(PLACEHOLDER).map(str::parse);
-    let (Some(Ok(place)), Some(field)) = (place, of.field) else {
+    let (Some(Ok(place)), Some(field)) = (place, &of.field) else {
         return internal_err!("{} is no slot", of.id);
     };
+    Ok(match other(place, Arc::clone(field)) {
+        Some(other) => Transformed::yes(other),
+        None => Transformed::no(expr),
+    })
+}
+
+/// What stands for the value of a place when the plan runs.
+fn value_of_run(place: usize, field: FieldRef) -> Expr {
     let function = ScalarUDF::from(Slot {
         place,
         name: format!("slot_{place}"),
         field,
         signature: Signature::nullary(Volatility::Stable),
     });
-    let call = ScalarFunction::new_udf(Arc::new(function), Vec::new());
-    Ok(Transformed::yes(Expr::ScalarFunction(call)))
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), Vec::new()))
 }
 
 /// A condition with values of their types in the places of placeholders: whether a key can be
@@ -171,6 +191,7 @@ mod tests {
         let field = Arc::new(Field::new("slot", DataType::Int32, true));
         let placed = col("k").gt(placeholder(1, field));
         assert_eq!(with_examples(&placed).unwrap(), col("k").gt(lit(0)));
+        let runnable = |expr| replaced(expr, &|place, field| Some(value_of_run(place, field)));
         let condition = [placed.transform_up(runnable).data().unwrap()];
         let values = |second: i32| vec![ScalarValue::Int32(Some(9)), second.into()];
         for second in [5, 7] {

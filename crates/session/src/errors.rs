@@ -11,7 +11,9 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
-use mayfly_exec::{RecursionTooDeep, RowGroupRefused, UngovernedOperator, find_space_error};
+use mayfly_exec::{
+    RecursionTooDeep, RowGroupRefused, SeveralRows, UngovernedOperator, find_space_error,
+};
 use mayfly_sql::inner_name::shown_in_error;
 use mayfly_sql::view::InvalidView;
 use mayfly_table::KEY_BYTES_MAX;
@@ -57,6 +59,9 @@ fn of_plan(error: &DataFusionError) -> MySqlError {
     }
     if let Some(found) = find::<RecursionTooDeep>(error) {
         return MySqlError::new(ErrorCode::RecursiveQueryAborted, &[&found.runs]);
+    }
+    if find::<SeveralRows>(error).is_some() {
+        return MySqlError::new(ErrorCode::SubqueryRows, &[]);
     }
     if let Some(found) = find::<UngovernedOperator>(error) {
         return not_supported(&format!("the operator {}", found.name()));

@@ -10,6 +10,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::registry::FunctionRegistry;
 use datafusion::prelude::SessionConfig;
 use mayfly_exec::OnlyGoverned;
+use mayfly_sql::apply::PlanApplies;
 use mayfly_sql::functions::SessionValues;
 
 use crate::engine::Engine;
@@ -66,6 +67,7 @@ pub(crate) fn state(engine: &Engine, values: &SessionValues) -> Result<SessionSt
     let builder = mayfly_sql::functions::register(builder);
     let builder = mayfly_exec::install(builder, space)?;
     let builder = builder
+        .with_query_planner(Arc::new(PlanApplies))
         .with_physical_optimizer_rule(Arc::new(YieldInJoins))
         .with_physical_optimizer_rule(Arc::new(OnlyGoverned::with_operators(OPERATORS)));
     let mut state = mayfly_sql::planning::watch_rules(builder).build();

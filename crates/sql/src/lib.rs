@@ -34,6 +34,7 @@
 #![warn(missing_docs)]
 
 pub mod ansi;
+pub mod apply;
 pub mod assigned;
 pub mod bindings;
 pub mod by_row;

@@ -45,6 +45,11 @@ const OURS: &[Operator] = &[
     entry(Ours, "AggregateOperator", "groups, in pages"),
     entry(
         Ours,
+        "ApplyOperator",
+        "a batch of outer rows, and values of a subquery, whose memory is granted before",
+    ),
+    entry(
+        Ours,
         "ExchangeOperator",
         "rows that nobody has taken yet, some in memory and the others in pages",
     ),

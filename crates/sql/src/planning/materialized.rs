@@ -30,6 +30,8 @@ use mayfly_exec::{Materialized, WithMaterialized, WorkRows};
 use super::optimize::{analyzed, physical, with_rules};
 use super::size::hold;
 use super::watch::check;
+use crate::apply::with_applied;
+use crate::typing::has_correlated;
 
 /// The plan of a query and those of its tables; a table is read by plans behind it and by that of
 /// the query.
@@ -41,11 +43,38 @@ pub struct Optimized {
     pub tables: Vec<(Materialized, LogicalPlan)>,
 }
 
-/// The plans that a session makes of one that has no types yet.
+/// The plans that a session makes of one that has no types yet. Where rules cannot make a join of a
+/// correlated subquery, it runs row by row.
 ///
 /// # Errors
 /// Those of the rules, and those of the watch.
 pub fn optimized_with_tables(state: &SessionState, plan: LogicalPlan) -> Result<Optimized> {
+    if !names_outer_rows(&plan)? {
+        return optimized_by_rules(state, plan);
+    }
+    optimized_by_rules(state, plan.clone()).or_else(|error| {
+        let applied = with_applied(state, plan);
+        let optimized = applied.and_then(|plan| optimized_by_rules(state, plan));
+        optimized.map_err(|_| error)
+    })
+}
+
+/// Whether a plan has correlated subqueries, those of its subqueries apart.
+fn names_outer_rows(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        let mut found = false;
+        node.apply_expressions(|expr| {
+            found = has_correlated(expr)?;
+            Ok(match found {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })?;
+        Ok(found)
+    })
+}
+
+fn optimized_by_rules(state: &SessionState, plan: LogicalPlan) -> Result<Optimized> {
     hold(&plan)?;
     let plan = analyzed(state, plan)?;
     let (plan, tables) = split(plan)?;

@@ -88,12 +88,26 @@ fn has_barrier(plan: &LogicalPlan, is_test: bool) -> bool {
                 || pads(&join.right, right)
         }
         LogicalPlan::Window(_) => names_outer(plan),
+        // It may leave no row of an aggregate that has one in any case.
+        LogicalPlan::Filter(filter) => {
+            filter.predicate.contains_outer() && is_of_one_row(&filter.input)
+        }
         LogicalPlan::Aggregate(aggregate) => {
             is_test && aggregate.group_expr.is_empty() && names_outer(plan)
         }
         _ => false,
     };
     is_barrier || { plan.inputs().into_iter() }.any(|input| has_barrier(input, is_test))
+}
+
+/// Whether a plan is an aggregate without keys, or computed from one.
+fn is_of_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => is_of_one_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_of_one_row(&alias.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
 }
 
 /// A subquery below the order and the limit of its own select, which are known.

@@ -44,5 +44,6 @@ mod zero;
 pub(crate) use coercion::Coercion;
 pub use looked_up::LOOKED_UP;
 pub use operators::Operators;
+pub(crate) use partners::{has_correlated, subquery_of, with_subquery};
 pub use rule::Typing;
 pub use types::type_planner;

@@ -312,7 +312,7 @@ pub(super) fn has_subquery(expr: &Expr) -> Result<bool> {
 }
 
 /// Whether an expression has a subquery that names a column of the rows around it.
-pub(super) fn has_correlated(expr: &Expr) -> Result<bool> {
+pub(crate) fn has_correlated(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| Ok(subquery_of(expr).is_some_and(is_correlated)))
 }
 
@@ -321,7 +321,7 @@ pub(super) fn is_correlated(subquery: &Subquery) -> bool {
 }
 
 /// The subquery that an expression is, with or without a value before it.
-pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+pub(crate) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery) => Some(subquery),
         Expr::Exists(exists) => Some(&exists.subquery),
@@ -332,7 +332,7 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
 }
 
 /// An expression that is one over a subquery, over another one.
-pub(super) fn with_subquery(expr: Expr, subquery: Subquery) -> Expr {
+pub(crate) fn with_subquery(expr: Expr, subquery: Subquery) -> Expr {
     match expr {
         Expr::ScalarSubquery(_) => Expr::ScalarSubquery(subquery),
         Expr::Exists(exists) => Expr::Exists(Exists { subquery, ..exists }),

@@ -1,0 +1,26 @@
+//! Subqueries that run once for each of the outer rows that differ.
+//!
+//! Owns: [`ApplyOperator`], which adds the value of a subquery to the rows of its input, and
+//! [`OuterRow`], through which the plan of the subquery sees the row that it runs for. Never:
+//! decides that a subquery is to run so: most are joins, which is faster by far.
+//!
+//! ```text
+//!   rows of the input --columns that the subquery names--> known? --no--> OuterRow
+//!          |                                                 |               | plan, begun anew
+//!          +----------------- with the value <---------------+<-- its row ---+
+//! ```
+//!
+//! Source: the "apply" operator (Galindo-Legaria and Joshi, "Orthogonal Optimization of Subqueries
+//! and Aggregation", SIGMOD 2001), with the values that it has found kept as far as memory goes, as
+//! MySQL's server does for subqueries that it cannot unnest.
+//!
+//! **Cost**: a run of the plan for each combination of outer values, some hundred microseconds and
+//! what it reads.
+
+mod operator;
+mod outer_row;
+mod runs;
+
+pub use operator::ApplyOperator;
+pub use outer_row::OuterRow;
+pub use runs::SeveralRows;

@@ -1,0 +1,124 @@
+//! Placeholders for the outer columns of a subquery.
+//!
+//! The planner writes a column of any query around a subquery as an outer column, and does not say
+//! of which. As names are looked up, it is one of the innermost query that has a column of the
+//! name: of a query between the subquery and this row, if that has it, and else of this row.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
+use mayfly_exec::slots::placeholder;
+
+use super::node::field_of;
+use crate::planning::check;
+use crate::typing::{subquery_of, with_subquery};
+
+/// A number that nothing else in this process has: placeholders of plans inside one another must
+/// not be taken for each other.
+pub(super) fn next_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The columns of an outer row that have placeholders.
+pub(super) struct OuterColumns<'a> {
+    /// The columns of the outer row.
+    schema: &'a DFSchema,
+    found: Vec<(usize, Column)>,
+}
+
+impl<'a> OuterColumns<'a> {
+    pub(super) fn of(schema: &'a DFSchema) -> Self {
+        Self {
+            schema,
+            found: Vec::new(),
+        }
+    }
+
+    /// Those that were found, with the numbers of their placeholders.
+    pub(super) fn found(self) -> Vec<(usize, Column)> {
+        self.found
+    }
+
+    /// The plan of a subquery with placeholders.
+    pub(super) fn in_subquery(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        self.in_plan(plan, &mut Vec::new())
+    }
+
+    /// An expression of the outer row, to stand in the subquery.
+    pub(super) fn in_value(&mut self, value: Expr) -> Result<Expr> {
+        let value = value.transform_up(|expr| {
+            Ok(match &expr {
+                Expr::Column(column) => match self.placeholder(column) {
+                    Some(placeholder) => Transformed::yes(placeholder),
+                    None => Transformed::no(expr),
+                },
+                _ => Transformed::no(expr),
+            })
+        });
+        value.data()
+    }
+
+    fn placeholder(&mut self, column: &Column) -> Option<Expr> {
+        let field = field_of(self.schema, column)?;
+        let known = self.found.iter().find(|(_, found)| found == column);
+        let number = match known {
+            Some((number, _)) => *number,
+            None => {
+                let number = next_number();
+                self.found.push((number, column.clone()));
+                number
+            }
+        };
+        Some(placeholder(number, field))
+    }
+
+    /// `between` are the columns of the queries that the plan stands in, below the outer row.
+    fn in_plan(&mut self, plan: LogicalPlan, between: &mut Vec<DFSchema>) -> Result<LogicalPlan> {
+        check()?;
+        let plan = plan.map_children(|input| self.in_plan(input, between).map(Transformed::yes))?;
+        let inputs = merge_schema(&plan.data.inputs());
+        let changed = plan.data.map_expressions(|expr| {
+            expr.transform_up(|expr| self.in_expression(expr, &inputs, between))
+        })?;
+        changed.map_data(LogicalPlan::recompute_schema).data()
+    }
+
+    fn in_expression(
+        &mut self,
+        expr: Expr,
+        inputs: &DFSchema,
+        between: &mut Vec<DFSchema>,
+    ) -> Result<Transformed<Expr>> {
+        if let Expr::OuterReferenceColumn(_, column) = &expr {
+            if between
+                .iter()
+                .any(|query| field_of(query, column).is_some())
+            {
+                return Ok(Transformed::no(expr));
+            }
+            return Ok(match self.placeholder(column) {
+                Some(placeholder) => Transformed::yes(placeholder),
+                None => Transformed::no(expr),
+            });
+        }
+        let Some(subquery) = subquery_of(&expr) else {
+            return Ok(Transformed::no(expr));
+        };
+        between.push(inputs.clone());
+        let plan = self.in_plan(subquery.subquery.as_ref().clone(), between);
+        between.pop();
+        let plan = plan?;
+        let subquery = Subquery {
+            outer_ref_columns: plan.all_out_ref_exprs(),
+            subquery: Arc::new(plan),
+            spans: subquery.spans.clone(),
+        };
+        Ok(Transformed::yes(with_subquery(expr, subquery)))
+    }
+}

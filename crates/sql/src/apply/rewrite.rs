@@ -1,0 +1,309 @@
+//! Puts Apply below what asks for a subquery.
+
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Expr, Extension, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+};
+
+use super::node::{Apply, Subquery, field_of};
+use super::outer::{OuterColumns, next_number};
+use super::tests_of_rows::{compared, exists, result, rows_of};
+use crate::planning::{analyzed, check, optimized};
+use crate::typing::{has_correlated, subquery_of};
+
+/// A plan without types, in which the correlated subqueries that no rule unnests run row by row.
+///
+/// # Errors
+/// Those of the subqueries' own plans.
+pub(crate) fn with_applied(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let applied = plan.transform_up(|node| {
+        check()?;
+        Ok(match at_node(state, &node)? {
+            Some(applied) => Transformed::yes(applied),
+            None => Transformed::no(node),
+        })
+    });
+    applied.data()
+}
+
+/// A node over the values of its subqueries; `None` if it needs none.
+fn at_node(state: &SessionState, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut is_asked = false;
+    for expr in node.expressions() {
+        is_asked |= has_correlated(&expr)?;
+    }
+    if !is_asked || optimized(state, node.clone()).is_ok() {
+        return Ok(None);
+    }
+    let applied = match node {
+        LogicalPlan::Filter(filter) => filtered(state, filter)?,
+        LogicalPlan::Join(join) => match joined(state, join)? {
+            Some(applied) => applied,
+            None => return Ok(None),
+        },
+        _ => match node.inputs().as_slice() {
+            [input] => over_input(state, node, input)?,
+            _ => return Ok(None),
+        },
+    };
+    showing(applied, node).map(Some)
+}
+
+/// A plan with the columns of a node alone.
+fn showing(plan: LogicalPlan, node: &LogicalPlan) -> Result<LogicalPlan> {
+    let columns = node.schema().columns();
+    if plan.schema().columns() == columns {
+        return Ok(plan);
+    }
+    let columns = columns.into_iter().map(Expr::Column);
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+/// A filter: what rules can do is asked first, so that subqueries run for few rows.
+fn filtered(state: &SessionState, filter: &Filter) -> Result<LogicalPlan> {
+    let over = |predicate: Expr, input: &Arc<LogicalPlan>| {
+        Filter::try_new(predicate, Arc::clone(input)).map(LogicalPlan::Filter)
+    };
+    let mut plain = Vec::new();
+    let mut applied = Vec::new();
+    for term in split_conjunction_owned(filter.predicate.clone()) {
+        let is_plain =
+            !has_correlated(&term)? || optimized(state, over(term.clone(), &filter.input)?).is_ok();
+        match is_plain {
+            true => plain.push(term),
+            false => applied.push(term),
+        }
+    }
+    let input = match conjunction(plain) {
+        Some(predicate) => over(predicate, &filter.input)?,
+        None => filter.input.as_ref().clone(),
+    };
+    let mut rows = Rows::of(state, input)?;
+    let terms = applied.into_iter().map(|term| rows.with_values(term));
+    let terms = terms.collect::<Result<Vec<_>>>()?;
+    LogicalPlanBuilder::from(rows.plan)
+        .filter(conjunction(terms).unwrap_or_else(|| datafusion::logical_expr::lit(true)))?
+        .build()
+}
+
+/// A join: an inner one is filtered behind it. A subquery in ON of another is the value of a row of
+/// one side; `None` where one names both.
+fn joined(state: &SessionState, join: &Join) -> Result<Option<LogicalPlan>> {
+    let Some(condition) = &join.filter else {
+        return Ok(None);
+    };
+    if join.join_type == JoinType::Inner {
+        let mut plain = join.clone();
+        plain.filter = None;
+        let filter = Filter::try_new(condition.clone(), Arc::new(LogicalPlan::Join(plain)))?;
+        return filtered(state, &filter).map(Some);
+    }
+    let mut sides = [&join.left, &join.right].map(|side| Some(side.as_ref().clone()));
+    let mut terms = Vec::new();
+    for mut term in split_conjunction_owned(condition.clone()) {
+        if has_correlated(&term)? {
+            let named = outer_columns(&term)?;
+            let side = sides.iter_mut().find(|side| {
+                side.as_ref().is_some_and(|side| {
+                    { named.iter() }.all(|column| field_of(side.schema(), column).is_some())
+                })
+            });
+            let Some(side) = side else {
+                return Ok(None);
+            };
+            let Some(plan) = side.take() else {
+                return Ok(None);
+            };
+            let mut rows = Rows::of(state, plan)?;
+            term = rows.with_values(term)?;
+            *side = Some(rows.plan);
+        }
+        terms.push(term);
+    }
+    let [Some(left), Some(right)] = sides else {
+        return Ok(None);
+    };
+    let join = Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        join.on.clone(),
+        conjunction(terms),
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    )?;
+    Ok(Some(LogicalPlan::Join(join)))
+}
+
+/// The outer columns of the subqueries of an expression, and what it compares with them.
+fn outer_columns(expr: &Expr) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    expr.apply(|expr| {
+        if let Some(subquery) = subquery_of(expr) {
+            for outer in &subquery.outer_ref_columns {
+                if let Expr::OuterReferenceColumn(_, column) = outer {
+                    found.push(column.clone());
+                }
+            }
+            if let Expr::InSubquery(InSubquery { expr, .. })
+            | Expr::SetComparison(SetComparison { expr, .. }) = expr
+            {
+                found.extend(expr.column_refs().into_iter().cloned());
+            }
+        }
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Any other node of one input.
+fn over_input(
+    state: &SessionState,
+    node: &LogicalPlan,
+    input: &LogicalPlan,
+) -> Result<LogicalPlan> {
+    let mut rows = Rows::of(state, input.clone())?;
+    let names = NamePreserver::new(node);
+    let replaced = node.clone().map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = rows.with_values(expr)?;
+        Ok(Transformed::yes(name.restore(expr)))
+    })?;
+    let exprs = replaced.data.expressions();
+    replaced.data.with_new_exprs(exprs, vec![rows.plan])
+}
+
+/// Rows that gain the values of subqueries.
+struct Rows<'a> {
+    state: &'a SessionState,
+    /// It has its types.
+    plan: LogicalPlan,
+}
+
+impl<'a> Rows<'a> {
+    fn of(state: &'a SessionState, plan: LogicalPlan) -> Result<Self> {
+        Ok(Self {
+            state,
+            plan: analyzed(state, plan)?,
+        })
+    }
+
+    /// An expression with columns in the place of its correlated subqueries.
+    fn with_values(&mut self, expr: Expr) -> Result<Expr> {
+        let expr = expr.transform_up(|expr| {
+            if !subquery_of(&expr).is_some_and(|of| !of.outer_ref_columns.is_empty()) {
+                return Ok(Transformed::no(expr));
+            }
+            self.value_of(expr).map(Transformed::yes)
+        });
+        expr.data()
+    }
+
+    fn value_of(&mut self, expr: Expr) -> Result<Expr> {
+        Ok(match expr {
+            Expr::ScalarSubquery(subquery) => {
+                self.value(|outer| outer.in_subquery(Arc::unwrap_or_clone(subquery.subquery)))?
+            }
+            Expr::Exists(Exists { subquery, negated }) => {
+                let rows = self.value(|outer| {
+                    rows_of(outer.in_subquery(Arc::unwrap_or_clone(subquery.subquery))?)
+                })?;
+                exists(rows, negated)
+            }
+            Expr::InSubquery(InSubquery {
+                expr,
+                subquery,
+                negated,
+            }) => {
+                let plan = Arc::unwrap_or_clone(subquery.subquery);
+                self.test(*expr, plan, Operator::Eq, &SetQuantifier::Any, negated)?
+            }
+            Expr::SetComparison(SetComparison {
+                expr,
+                subquery,
+                op,
+                quantifier,
+            }) => {
+                let plan = Arc::unwrap_or_clone(subquery.subquery);
+                self.test(*expr, plan, op, &quantifier, false)?
+            }
+            other => other,
+        })
+    }
+
+    fn test(
+        &mut self,
+        value: Expr,
+        plan: LogicalPlan,
+        operator: Operator,
+        quantifier: &SetQuantifier,
+        negated: bool,
+    ) -> Result<Expr> {
+        let number = self.value(|outer| {
+            let plan = outer.in_subquery(plan)?;
+            compared(plan, outer.in_value(value)?, operator, quantifier)
+        })?;
+        result(&number, quantifier, negated)
+    }
+
+    /// The column of a subquery's value.
+    fn value(
+        &mut self,
+        subquery: impl FnOnce(&mut OuterColumns<'_>) -> Result<LogicalPlan>,
+    ) -> Result<Expr> {
+        let mut outer = OuterColumns::of(self.plan.schema());
+        let plan = subquery(&mut outer)?;
+        let outer = outer.found();
+        let value = Expr::Column(plan.schema().columns().swap_remove(0));
+        let name = format!("value of subquery {}", next_number());
+        let plan = LogicalPlanBuilder::from(plan)
+            .project([value.alias(name)])?
+            .build()?;
+        let plan = optimized_or_applied(self.state, plan)?;
+        let subquery = Subquery {
+            varies: varies(&plan)?,
+            plan,
+            outer,
+        };
+        let apply = Apply::over(self.plan.clone(), subquery)?;
+        let value = apply.value();
+        self.plan = LogicalPlan::Extension(Extension {
+            node: Arc::new(apply),
+        });
+        Ok(Expr::Column(value))
+    }
+}
+
+/// The plan of a subquery, whose own subqueries run row by row where nothing else will do.
+fn optimized_or_applied(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    optimized(state, plan.clone()).or_else(|error| {
+        let applied = with_applied(state, plan).and_then(|plan| optimized(state, plan));
+        applied.map_err(|_| error)
+    })
+}
+
+/// Whether a plan may have other rows each time.
+fn varies(plan: &LogicalPlan) -> Result<bool> {
+    let mut varies = false;
+    plan.apply_with_subqueries(|node| {
+        for expr in node.expressions() {
+            varies |= expr.is_volatile();
+        }
+        if let LogicalPlan::Extension(extension) = node
+            && let Some(apply) = extension.node.as_any().downcast_ref::<Apply>()
+        {
+            varies |= apply.subquery.varies;
+        }
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    })?;
+    Ok(varies)
+}
