@@ -111,9 +111,8 @@ impl BoundView {
             return Vec::new();
         }
         let bound = only_table(&select.from).and_then(|mention| {
-            let current = self.bindings.database.clone();
-            let database = mention.table.database.or(current)?;
-            self.bindings.tables.get(&(database, mention.table.table))
+            let name = mention.table;
+            self.bindings.table(name.database.as_deref(), &name.table)
         });
         let items: Vec<&ast::Expr> = select.projection.iter().filter_map(expression_of).collect();
         if items.len() != columns.len() {
