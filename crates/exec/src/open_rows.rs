@@ -23,6 +23,15 @@ impl Open {
         }
     }
 
+    /// Those of the rows with set bits that are open where they stand alone, as in `few`.
+    pub(crate) fn of_few(bits: BooleanBuffer, few: Open) -> Open {
+        match few {
+            Open::All => Open::of(bits),
+            Open::Some { bits: open, .. } => Open::of(scattered(&bits, &open)),
+            Open::None => Open::None,
+        }
+    }
+
     /// How many of the rows of the batch are open.
     pub(crate) fn count(&self, rows: usize) -> usize {
         match self {
@@ -60,7 +69,7 @@ impl Open {
 }
 
 /// The rows among the set bits that `passing` chooses by their number.
-pub(crate) fn scattered(bits: &BooleanBuffer, passing: &BooleanBuffer) -> BooleanBuffer {
+fn scattered(bits: &BooleanBuffer, passing: &BooleanBuffer) -> BooleanBuffer {
     let mut words = vec![0_u64; bits.len().div_ceil(64)];
     for (row, passes) in bits.set_indices().zip(passing) {
         if let Some(word) = words.get_mut(row / 64) {
@@ -115,5 +124,11 @@ mod tests {
         assert_eq!(Open::None.count(7), 0);
         assert!(Open::All.mask(7).is_none());
         assert_eq!(Open::None.mask(7).unwrap().true_count(), 0);
+        // Every third one of the rows with even numbers.
+        let few = Open::of(bits(50, |place| place % 3 == 0));
+        let open = Open::of_few(half.clone(), few);
+        assert_eq!(open.bits(100), bits(100, |row| row % 6 == 0));
+        assert_eq!(Open::of_few(half.clone(), Open::All).bits(100), half);
+        assert!(matches!(Open::of_few(half, Open::None), Open::None));
     }
 }

@@ -14,7 +14,7 @@ use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
 use super::terms::{Terms, sides_in_order};
-use crate::open_rows::{Open, scattered};
+use crate::open_rows::Open;
 use crate::open_scan::{OpenRows, is_costly_to_read};
 use crate::other_columns::over_read_columns;
 
@@ -94,16 +94,9 @@ impl LateTerm {
             true => ROWS_PER_TEXT,
             false => ROWS_PER_NUMBER,
         };
-        match open {
-            Open::Some { bits, count } if count * rows_per_open <= rows.row_count() => {
-                let few = rows.columns_of(&bits, &self.columns, &self.schema)?;
-                let passing = self.over_columns.open_rows(&few)?.bits(count);
-                Ok(Open::of(scattered(&bits, &passing)))
-            }
-            open => {
-                let all = rows.columns(&self.columns, &self.schema)?;
-                self.over_columns.narrow(&all, open)
-            }
-        }
+        let columns = (self.columns.as_slice(), &self.schema);
+        rows.narrow(open, rows_per_open, columns, |batch, open| {
+            self.over_columns.narrow(batch, open)
+        })
     }
 }

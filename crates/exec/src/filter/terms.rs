@@ -29,7 +29,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
-use crate::open_rows::{Open, scattered};
+use crate::open_rows::Open;
 use crate::other_columns::over_read_columns;
 use crate::slots::is_slot;
 use crate::subquery_value::SubqueryValue;
@@ -257,8 +257,8 @@ impl Costly {
             Open::Some { bits, .. } => {
                 let mask = BooleanArray::new(bits.clone(), None);
                 let few = filter_record_batch(&batch.project(&self.columns)?, &mask)?;
-                let passing = true_rows(&self.over_columns, &few)?;
-                Ok(Open::of(scattered(&bits, &passing)))
+                let passing = Open::of(true_rows(&self.over_columns, &few)?);
+                Ok(Open::of_few(bits, passing))
             }
         }
     }
