@@ -29,7 +29,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::change::{self, only_table};
-use crate::declared::fix_pipes;
+use crate::declared::{fix_pipes, has_pipes};
 use crate::from_list::{plain_alias, tables};
 use crate::rewrite::merged::is_merged;
 use crate::rewrite::qualifiers::name_of;
@@ -496,13 +496,6 @@ fn object(table: &TableName) -> ObjectName {
     let parts = table.database.iter().chain([&table.table]);
     let parts = parts.map(|part| ObjectNamePart::Identifier(Ident::with_quote('`', part)));
     ObjectName(parts.collect())
-}
-
-fn has_pipes(expr: &Expr) -> bool {
-    walk::finds(
-        expr,
-        &mut |expr| matches!(expr, Expr::BinaryOp { op, .. } if *op == BinaryOperator::StringConcat),
-    )
 }
 
 /// Whether a table of a subquery goes by a name.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{Query, Select, SelectItem, SetExpr};
 use mayfly_sql::bindings::BoundView;
+use mayfly_sql::declared;
 use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
@@ -62,7 +63,7 @@ impl Job {
             .variables
             .has_mode("PIPES_AS_CONCAT");
         view.pipes_as_concat == pipes_as_concat
-            || read(&view.query).is_ok_and(|(query, _)| !view::has_pipes(&query))
+            || read(&view.query).is_ok_and(|(query, _)| !declared::has_pipes(&query))
     }
 
     pub(crate) async fn create_view(&self, create: CreateView) -> Result<Outcome, MySqlError> {
