@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mayfly_sql::origin::Origin;
-use mayfly_sql::references::References;
 use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, View};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::super::Job;
-use super::bound::{BoundViews, Inside};
+use super::bindings::{BoundQuery, BoundViews, Scope};
 
 /// The columns of views by database and name.
 type Known = HashMap<(String, String), Vec<Column>>;
@@ -63,16 +62,13 @@ impl Job {
         view: &View,
         known: &mut Known,
     ) -> Result<Vec<Column>, MySqlError> {
-        let (query, source) = super::read(&view.query)?;
-        let references = References::of_query(&query);
         let mut views = BoundViews::inside(database, &view.name);
-        let inside = Inside {
-            database: Some(database.to_owned()),
-            pipes_as_concat: view.pipes_as_concat,
-        };
-        let bindings = self
-            .shared_bindings(&references, inside, &mut views)
-            .await?;
+        let scope = Scope::of(database, view);
+        let BoundQuery {
+            query,
+            source,
+            bindings,
+        } = self.bound_query(&view.query, scope, &mut views).await?;
         let planned = self.planned_of(query, &bindings, Arc::new(source)).await?;
         let stored = stored::columns(&planned.plan);
         let mut columns = Vec::with_capacity(view.columns.len());

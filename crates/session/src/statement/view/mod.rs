@@ -1,9 +1,9 @@
 //! Views: made, altered, dropped and renamed.
 //!
 //! **Owns** what is checked of a view before it is kept. What it means where a query names it is
-//! for [`bound`], what changes of its rows mean for [`through`].
+//! for `bindings`, what changes of its rows mean for `through`.
 
-mod bound;
+mod bindings;
 mod columns;
 mod through;
 
@@ -13,10 +13,8 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{Query, Select, SelectItem, SetExpr};
 use mayfly_sql::bindings::BoundView;
 use mayfly_sql::declared;
-use mayfly_sql::parse;
 use mayfly_sql::references::References;
-use mayfly_sql::source::Source;
-use mayfly_sql::statement::{CreateView, DropView, OldView, Statement, TableName};
+use mayfly_sql::statement::{CreateView, DropView, OldView, TableName};
 use mayfly_sql::through::Through;
 use mayfly_sql::view::{self, ViewParts};
 use mayfly_table::{View, ViewAlgorithm};
@@ -28,7 +26,9 @@ use super::name_length::NAME_LENGTH;
 use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
-pub(crate) use bound::BoundViews;
+use bindings::{BoundQuery, Scope, read};
+
+pub(crate) use bindings::BoundViews;
 
 /// What an object is that is not what a statement wants.
 const VIEW: &str = "VIEW";
@@ -146,21 +146,21 @@ impl Job {
                 variables.text("collation_connection"),
             )
         };
-        let inside = bound::Inside {
+        let scope = Scope {
             database: current,
             pipes_as_concat,
         };
-        let bindings = self.shared_bindings(references, inside, &mut views).await?;
+        let bindings = self.shared_bindings(references, scope, &mut views).await?;
         let text = view::kept_text(create, database, &self.source, &bindings)?;
-        let (query, source) = read(&text)?;
-        let references = References::of_query(&query);
-        let inside = bound::Inside {
+        let scope = Scope {
             database: Some(database.to_owned()),
             pipes_as_concat,
         };
-        let bindings = self
-            .shared_bindings(&references, inside, &mut views)
-            .await?;
+        let BoundQuery {
+            query,
+            source,
+            bindings,
+        } = self.bound_query(&text, scope, &mut views).await?;
         let source = Arc::new(source);
         let planned = self.planned_of(query.clone(), &bindings, Arc::clone(&source));
         let planned = planned.await?;
@@ -284,14 +284,6 @@ impl Job {
             .rename_view(database, &view.name, &new.table)
             .map_err(|error| errors::from_table(&error))?;
         Ok(Outcome::done(0))
-    }
-}
-
-/// Reads the query of a view.
-fn read(text: &str) -> Result<(Query, Source), MySqlError> {
-    match parse::parse(text)? {
-        (Statement::Query(query), source) => Ok((*query, source)),
-        _ => Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
     }
 }
 

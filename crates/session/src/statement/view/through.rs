@@ -12,7 +12,7 @@ use mayfly_table::{Table, View, ViewAlgorithm, ViewCheck as CheckOption};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::super::{Job, ViewCheck};
-use super::bound::DEPTH_MAX;
+use super::bindings::{DEPTH_MAX, read};
 use crate::errors;
 
 /// A view whose rows a statement changes, and the table that it changes for it.
@@ -26,6 +26,7 @@ struct Changed {
 }
 
 /// What a statement asks of rows that it writes through views.
+#[derive(Default)]
 pub(crate) struct ThroughViews {
     pub(crate) check: Option<Arc<ViewCheck>>,
     /// Whether LAST_INSERT_ID() says nothing of the rows: their numbers are in a column that the
@@ -188,11 +189,7 @@ impl Job {
         for mention in &views {
             change::derive(from, mention)?;
         }
-        let through = ThroughViews {
-            check: None,
-            hides_numbers: false,
-        };
-        Ok(Some(through).filter(|_| !views.is_empty()))
+        Ok((!views.is_empty()).then(ThroughViews::default))
     }
 
     /// The view and its table, if it has one that can change.
@@ -270,7 +267,7 @@ impl Job {
             let code = ErrorCode::ViewRecursion;
             return Err(MySqlError::new(code, &[&database, &view.name]));
         }
-        let (query, _) = super::read(&view.query)?;
+        let (query, _) = read(&view.query)?;
         let bindings = Bindings {
             aggregates: Arc::clone(&self.connection.aggregates),
             database: Some(database.to_owned()),
