@@ -8,8 +8,8 @@ mod chain;
 pub(crate) mod common_columns;
 mod ctes;
 mod declared_names;
+mod distinct_order;
 pub(crate) mod expression;
-mod first_seen;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
@@ -190,7 +190,7 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         query.locks.clear();
-        if let Err(error) = first_seen::keep_order(query, self.bindings) {
+        if let Err(error) = distinct_order::keep_order(query, self.bindings) {
             return self.stop(error);
         }
         self.ctes.enter();
