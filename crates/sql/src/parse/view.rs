@@ -52,14 +52,7 @@ pub(super) fn create(cursor: &mut Cursor<'_>, old: OldView) -> Result<Statement>
         return Err(MySqlError::new(ErrorCode::WrongUsage, &[&one, &other]).into());
     }
     let name = cursor.table_name()?;
-    let mut columns = Vec::new();
-    if cursor.token(&Token::LParen) {
-        cursor.list(|cursor| {
-            columns.push(cursor.name()?);
-            Ok(())
-        })?;
-        cursor.parser.expect_token(&Token::RParen)?;
-    }
+    let columns = cursor.names_in_parentheses()?;
     cursor.expect("AS")?;
     let start = cursor.parser.peek_token_ref().span.start;
     let query = cursor.query()?;
