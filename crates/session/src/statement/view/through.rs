@@ -8,7 +8,7 @@ use mayfly_sql::change::{self, Mention};
 use mayfly_sql::declared;
 use mayfly_sql::statement::{Delete, Insert, LoadData, LoadTarget, RowChoice, Statement, Update};
 use mayfly_sql::through::{Base, Site, Through};
-use mayfly_table::{Table, View, ViewAlgorithm, ViewCheck as CheckOption};
+use mayfly_table::{CheckOption, Table, View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::super::{Job, ViewCheck};
