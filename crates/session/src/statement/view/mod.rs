@@ -1,11 +1,11 @@
 //! Views: made, altered, dropped and renamed.
 //!
 //! **Owns** what is checked of a view before it is kept. What it means where a query names it is
-//! for `bindings`, what changes of its rows mean for `through`.
+//! for `bindings`, what changes of its rows mean for `changes`.
 
 mod bindings;
+mod changes;
 mod columns;
-mod through;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use mayfly_sql::bindings::BoundView;
 use mayfly_sql::declared;
 use mayfly_sql::references::References;
 use mayfly_sql::statement::{CreateView, DropView, OldView, TableName};
-use mayfly_sql::through::Through;
+use mayfly_sql::updatable_view::Updatability;
 use mayfly_sql::view::{self, ViewParts};
 use mayfly_table::{View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError, Warning};
@@ -183,8 +183,8 @@ impl Job {
             warning = Some(Warning::new(ErrorCode::ViewCannotMerge, &[]));
         }
         let cannot_change = || {
-            let through = Through::of(&query, &columns, &bindings, false);
-            !is_merged || matches!(through, Through::Nothing)
+            let updatability = Updatability::of(&query, &columns, &bindings, false);
+            !is_merged || matches!(updatability, Updatability::NotUpdatable)
         };
         if create.check.is_some() && cannot_change() {
             let code = ErrorCode::ViewCheckNotUpdatable;

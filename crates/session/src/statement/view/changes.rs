@@ -7,7 +7,7 @@ use mayfly_sql::bindings::Bindings;
 use mayfly_sql::change::{self, Mention};
 use mayfly_sql::declared;
 use mayfly_sql::statement::{Delete, Insert, LoadData, LoadTarget, RowChoice, Statement, Update};
-use mayfly_sql::through::{Base, Site, Through};
+use mayfly_sql::updatable_view::{BaseTable, Substitution, Updatability};
 use mayfly_table::{CheckOption, Table, View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
 
@@ -16,10 +16,10 @@ use super::bindings::{DEPTH_MAX, read};
 use crate::errors;
 
 /// A view whose rows a statement changes, and the table that it changes for it.
-struct Changed {
+struct ChangedView {
     database: String,
     view: Arc<View>,
-    base: Box<Base>,
+    base: Box<BaseTable>,
     table: Arc<Table>,
     /// The columns of the table, in lower case.
     columns: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct ThroughViews {
     pub(crate) hides_numbers: bool,
 }
 
-impl Changed {
+impl ChangedView {
     fn through(&self) -> ThroughViews {
         let check = self.base.check().map(|condition| ViewCheck {
             view: (self.database.clone(), self.view.name.clone()),
@@ -54,8 +54,8 @@ impl Changed {
         numbers.any(|own| !{ self.base.shown() }.any(|name| name.eq_ignore_ascii_case(&own.name)))
     }
 
-    fn site<'a>(&'a self, called: &'a str, named: &'a str) -> Site<'a> {
-        Site {
+    fn substitution<'a>(&'a self, called: &'a str, named: &'a str) -> Substitution<'a> {
+        Substitution {
             base: &self.base,
             called,
             named,
@@ -93,16 +93,16 @@ impl Job {
             return Ok(None);
         };
         let called = insert.table.table.clone();
-        let changed = match self.through(&database, &view)? {
-            Through::Tables if insert.columns.is_empty() => {
+        let changed = match self.updatability(&database, &view)? {
+            Updatability::SeveralTables if insert.columns.is_empty() => {
                 let code = ErrorCode::ViewWithoutFieldList;
                 return Err(MySqlError::new(code, &[&database, &view.name]));
             }
-            through => self.changed((database, view), through, "INSERT")?,
+            other => self.changed((database, view), other, "INSERT")?,
         };
         let named = changed.base.table.table.clone();
-        let site = changed.site(&called, &named);
-        site.insert(insert, &changed.view.columns)?;
+        let substitution = changed.substitution(&called, &named);
+        substitution.insert(insert, &changed.view.columns)?;
         let columns = insert.columns.iter().map(String::as_str);
         self.check_defaults(&changed, columns, insert.ignore)?;
         Ok(Some(ThroughViews {
@@ -116,11 +116,11 @@ impl Job {
             return Ok(None);
         };
         let called = load.table.table.clone();
-        let through = self.through(&database, &view)?;
-        let changed = self.changed((database, view), through, "LOAD")?;
+        let updatability = self.updatability(&database, &view)?;
+        let changed = self.changed((database, view), updatability, "LOAD")?;
         let named = changed.base.table.table.clone();
         changed
-            .site(&called, &named)
+            .substitution(&called, &named)
             .load(load, &changed.view.columns)?;
         let targets = load.targets.iter().filter_map(|target| match target {
             LoadTarget::Column(name) => Some(name.as_str()),
@@ -135,9 +135,9 @@ impl Job {
         let Some((mention, changed)) = self.changed_alone(&mut update.choice, "UPDATE")? else {
             return self.read_views(&mut update.choice.from);
         };
-        let site = changed.site(&mention.alias, &mention.alias);
-        site.assign_all(&mut update.assignments)?;
-        site.choose(&mut update.choice)?;
+        let substitution = changed.substitution(&mention.alias, &mention.alias);
+        substitution.assign_all(&mut update.assignments)?;
+        substitution.choose(&mut update.choice)?;
         Ok(Some(changed.through()))
     }
 
@@ -145,8 +145,8 @@ impl Job {
         let Some((mention, changed)) = self.changed_alone(&mut delete.choice, "DELETE")? else {
             return self.read_views(&mut delete.choice.from);
         };
-        let site = changed.site(&mention.alias, &mention.alias);
-        site.choose(&mut delete.choice)?;
+        let substitution = changed.substitution(&mention.alias, &mention.alias);
+        substitution.choose(&mut delete.choice)?;
         // The table has an alias now, which stands in no database.
         for target in &mut delete.targets {
             if target.table == mention.alias {
@@ -161,23 +161,23 @@ impl Job {
         &self,
         choice: &mut RowChoice,
         command: &str,
-    ) -> Result<Option<(Mention, Changed)>, MySqlError> {
+    ) -> Result<Option<(Mention, ChangedView)>, MySqlError> {
         let Some(mention) = change::only_table(&choice.from) else {
             return Ok(None);
         };
         let Some((database, view)) = self.view(&mention.table) else {
             return Ok(None);
         };
-        let changed = match self.through(&database, &view)? {
-            Through::Tables if command == "DELETE" => {
+        let changed = match self.updatability(&database, &view)? {
+            Updatability::SeveralTables if command == "DELETE" => {
                 let code = ErrorCode::ViewDeleteOfSeveralTables;
                 return Err(MySqlError::new(code, &[&database, &view.name]));
             }
-            Through::Nothing => {
+            Updatability::NotUpdatable => {
                 let code = ErrorCode::NonUpdatableTable;
                 return Err(MySqlError::new(code, &[&mention.alias, &command]));
             }
-            through => self.changed((database, view), through, command)?,
+            other => self.changed((database, view), other, command)?,
         };
         Ok(Some((mention, changed)))
     }
@@ -196,17 +196,17 @@ impl Job {
     fn changed(
         &self,
         (database, view): (String, Arc<View>),
-        through: Through,
+        updatability: Updatability,
         command: &str,
-    ) -> Result<Changed, MySqlError> {
-        let base = match through {
-            Through::Table(base) => base,
-            Through::Unsupported(what) => return Err(errors::not_supported(what)),
-            Through::Tables => {
+    ) -> Result<ChangedView, MySqlError> {
+        let base = match updatability {
+            Updatability::OneTable(base) => base,
+            Updatability::Unsupported(what) => return Err(errors::not_supported(what)),
+            Updatability::SeveralTables => {
                 let what = format!("{command} through a view of several tables");
                 return Err(errors::not_supported(&what));
             }
-            Through::Nothing => {
+            Updatability::NotUpdatable => {
                 let code = ErrorCode::NonInsertableTable;
                 return Err(MySqlError::new(code, &[&view.name, &command]));
             }
@@ -239,7 +239,7 @@ impl Job {
         }
         let columns = table.columns().iter();
         let columns = columns.map(|column| column.name.to_lowercase()).collect();
-        Ok(Changed {
+        Ok(ChangedView {
             database,
             view,
             base,
@@ -248,20 +248,24 @@ impl Job {
         })
     }
 
-    /// What changes of a view's rows are.
-    pub(crate) fn through(&self, database: &str, view: &View) -> Result<Through, MySqlError> {
-        self.through_at(database, view, false, 0)
+    /// Whether rows of a view can change.
+    pub(crate) fn updatability(
+        &self,
+        database: &str,
+        view: &View,
+    ) -> Result<Updatability, MySqlError> {
+        self.updatability_at(database, view, false, 0)
     }
 
-    fn through_at(
+    fn updatability_at(
         &self,
         database: &str,
         view: &View,
         is_cascaded: bool,
         depth: usize,
-    ) -> Result<Through, MySqlError> {
+    ) -> Result<Updatability, MySqlError> {
         if view.algorithm == ViewAlgorithm::TempTable {
-            return Ok(Through::Nothing);
+            return Ok(Updatability::NotUpdatable);
         }
         if depth > DEPTH_MAX {
             let code = ErrorCode::ViewRecursion;
@@ -276,9 +280,9 @@ impl Job {
         };
         let is_checked = is_cascaded || view.check.is_some();
         let is_cascaded = is_cascaded || view.check == Some(CheckOption::Cascaded);
-        let through = Through::of(&query, &view.columns, &bindings, is_checked);
-        let mut base = match through {
-            Through::Table(base) => base,
+        let updatability = Updatability::of(&query, &view.columns, &bindings, is_checked);
+        let mut base = match updatability {
+            Updatability::OneTable(base) => base,
             other => return Ok(other),
         };
         let of = base
@@ -287,12 +291,14 @@ impl Job {
             .get_or_insert_with(|| database.to_owned());
         let dictionary = &self.connection.engine.shared().dictionary;
         let Some(inner) = dictionary.view(of, &base.table.table) else {
-            return Ok(Through::Table(base));
+            return Ok(Updatability::OneTable(base));
         };
         let of = of.clone();
         Ok(
-            match self.through_at(&of, &inner, is_cascaded, depth + 1)? {
-                Through::Table(inner) => Through::Table(Box::new(base.over(&inner)?)),
+            match self.updatability_at(&of, &inner, is_cascaded, depth + 1)? {
+                Updatability::OneTable(inner) => {
+                    Updatability::OneTable(Box::new(base.over(&inner)?))
+                }
                 other => other,
             },
         )
@@ -301,7 +307,7 @@ impl Job {
     /// Columns of the table that a view does not show need a default where rows come through it.
     fn check_defaults<'c>(
         &self,
-        changed: &Changed,
+        changed: &ChangedView,
         named: impl Iterator<Item = &'c str>,
         ignore: bool,
     ) -> Result<(), MySqlError> {
