@@ -275,7 +275,8 @@ pub fn fix_pipes(expression: &mut Expr, pipes_as_concat: bool) {
     });
 }
 
-/// Whether `||` stands in something, in a subquery too: it means one thing or another by `sql_mode`.
+/// Whether `||`, which means one thing or another by `sql_mode`, stands in something; in a subquery
+/// too.
 pub fn has_pipes(node: &impl Visit) -> bool {
     struct Search;
     impl Visitor for Search {

@@ -1,7 +1,7 @@
 //! The accounts of a running server, which FLUSH PRIVILEGES reads again.
 //!
-//! **Owns** the users at this moment. **Never** lets a file that is wrong take their place. What the
-//! file says is for `users`.
+//! **Owns** the users at this moment. **Never** lets a file that is wrong take their place. What
+//! the file says is for `users`.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
