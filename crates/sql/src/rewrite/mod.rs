@@ -17,9 +17,11 @@ mod long_literals;
 pub(crate) mod merged;
 mod order_names;
 pub(crate) mod qualifiers;
+mod query_columns;
 mod recursion;
 pub(crate) mod refused;
 pub(crate) mod relation;
+mod repeated_stars;
 mod rollup;
 mod shown_twice;
 mod tuple;
@@ -46,6 +48,7 @@ use crate::source::Source;
 use crate::statement::TableName;
 use crate::walk;
 use long_literals::LongLiterals;
+use query_columns::Columns;
 
 /// A rewritten query and how its columns are labelled.
 pub(crate) struct Rewritten {
@@ -336,7 +339,7 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         if is_free {
-            labels::write_out_stars(select, self.columns());
+            repeated_stars::write_out(select, self.columns());
         }
         if outermost {
             labels::remember_hidden(&mut self.spellings, &items);
@@ -418,8 +421,8 @@ impl Rewriter<'_> {
     }
 
     /// What tells the columns of queries and tables here.
-    fn columns(&self) -> labels::Columns<'_> {
-        labels::Columns {
+    fn columns(&self) -> Columns<'_> {
+        Columns {
             source: self.source,
             bindings: self.bindings,
             ctes: self.ctes.visible(),
