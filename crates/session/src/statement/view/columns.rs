@@ -6,10 +6,11 @@ use std::sync::Arc;
 use mayfly_sql::origin::Origin;
 use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, View};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, MySqlError};
 
 use super::super::Job;
 use super::bindings::{BoundQuery, BoundViews, Scope};
+use crate::errors;
 
 /// The columns of views by database and name.
 type Known = HashMap<(String, String), Vec<Column>>;
@@ -43,17 +44,7 @@ impl Job {
         if let Ok(columns) = &columns {
             known.insert(place, columns.clone());
         }
-        columns.map_err(|error| {
-            let gone = [
-                ErrorCode::NoSuchTable,
-                ErrorCode::UnknownColumn,
-                ErrorCode::NoSuchFunction,
-            ];
-            match gone.iter().any(|code| error.is(*code)) {
-                true => MySqlError::new(ErrorCode::ViewInvalid, &[&database, &view.name]),
-                false => error,
-            }
-        })
+        columns.map_err(|error| errors::of_view(database, &view.name, error))
     }
 
     async fn planned_columns(
