@@ -82,6 +82,7 @@ pub mod statement_values;
 pub mod stored;
 pub mod table_text;
 pub mod template;
+mod text_places;
 pub mod typing;
 pub mod untyped;
 pub mod updatable_view;

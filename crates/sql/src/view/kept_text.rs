@@ -21,8 +21,9 @@ use crate::references::{file_path, table_name};
 use crate::rewrite::common_columns::stars;
 use crate::rewrite::relation::is_dual;
 use crate::scanner::{Lexeme, Scanner};
-use crate::source::{Source, offset};
+use crate::source::Source;
 use crate::statement::CreateView;
+use crate::text_places::offset;
 use crate::walk;
 
 /// The text to keep of a view in a database.
