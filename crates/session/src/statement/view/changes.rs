@@ -26,8 +26,9 @@ struct ChangedView {
 }
 
 /// What a statement asks of rows that it writes through views.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ThroughViews {
+    /// What these must meet.
     pub(crate) check: Option<Arc<ViewCheck>>,
     /// Whether LAST_INSERT_ID() says nothing of the rows: their numbers are in a column that the
     /// view does not show.

@@ -29,6 +29,7 @@ use crate::outcome::Outcome;
 use bindings::{BoundQuery, Scope, read};
 
 pub(crate) use bindings::BoundViews;
+pub(crate) use changes::ThroughViews;
 
 /// What an object is that is not what a statement wants.
 const VIEW: &str = "VIEW";
