@@ -25,9 +25,9 @@ use mayfly_table::{OpenBatch, Scan, TableSnapshot};
 
 use crate::batches::batch_of;
 use crate::error::table_error;
-use crate::open_rows::Open;
 use crate::reads::TableReads;
 use crate::report::Report;
+use crate::selection::Selection;
 
 /// Where one of so many rows is wanted, only those are read.
 const ROWS_PER_WANTED: usize = 8;
@@ -103,16 +103,16 @@ impl OpenRows {
     /// Those of the test, and if the page is corrupt.
     pub(crate) fn narrow(
         &mut self,
-        open: Open,
+        open: Selection,
         rows_per_open: usize,
         (places, schema): (&[usize], &SchemaRef),
-        test: impl FnOnce(&RecordBatch, Open) -> Result<Open>,
-    ) -> Result<Open> {
+        test: impl FnOnce(&RecordBatch, Selection) -> Result<Selection>,
+    ) -> Result<Selection> {
         match open {
-            Open::None => Ok(Open::None),
-            Open::Some { bits, count } if count * rows_per_open <= self.row_count() => {
+            Selection::None => Ok(Selection::None),
+            Selection::Some { bits, count } if count * rows_per_open <= self.row_count() => {
                 let few = self.columns_of(&bits, places, schema)?;
-                Ok(Open::of_few(bits, test(&few, Open::All)?))
+                Ok(Selection::of_few(bits, test(&few, Selection::All)?))
             }
             open => test(&self.columns(places, schema)?, open),
         }
@@ -155,15 +155,15 @@ impl OpenRows {
         &mut self,
         places: &[usize],
         schema: &SchemaRef,
-        open: Open,
+        open: Selection,
     ) -> Result<Option<RecordBatch>> {
         Ok(match open {
-            Open::None => None,
-            Open::All => Some(self.kept(places, schema)?),
-            Open::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
+            Selection::None => None,
+            Selection::All => Some(self.kept(places, schema)?),
+            Selection::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
                 Some(self.columns_of(&bits, places, schema)?)
             }
-            Open::Some { bits, .. } => {
+            Selection::Some { bits, .. } => {
                 let rows = self.kept(places, schema)?;
                 Some(filter_record_batch(&rows, &BooleanArray::new(bits, None))?)
             }

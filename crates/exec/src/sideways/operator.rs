@@ -21,9 +21,9 @@ use futures::{StreamExt, stream};
 
 use crate::filter::{FilterOperator, PassingRows};
 use crate::join::{WantedKeys, told};
-use crate::open_rows::Open;
 use crate::open_scan::OpenRows;
 use crate::plan_node::pass_through_node;
+use crate::selection::Selection;
 use crate::table_scan::TableScan;
 
 /// So many rows are looked at before it is asked whether that is worth it: it is where at least one
@@ -228,7 +228,12 @@ impl KeyTest {
     }
 
     /// Closes open rows that do not pass, by some columns that are read for that.
-    fn narrow(&mut self, rows: &mut OpenRows, columns: &[usize], open: Open) -> Result<Open> {
+    fn narrow(
+        &mut self,
+        rows: &mut OpenRows,
+        columns: &[usize],
+        open: Selection,
+    ) -> Result<Selection> {
         if self.is_over() {
             return Ok(open);
         }
