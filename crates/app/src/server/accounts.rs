@@ -1,4 +1,4 @@
-//! The accounts of a running server, which FLUSH PRIVILEGES reads again.
+//! The accounts of a running server, which FLUSH PRIVILEGES and SIGHUP read again.
 //!
 //! **Owns** the users at this moment. **Never** lets a file that is wrong take their place. What
 //! the file says is for `users`.

@@ -6,7 +6,7 @@
 
 mod chain;
 pub(crate) mod common_columns;
-mod ctes;
+pub(crate) mod ctes;
 mod declared_names;
 mod distinct_order;
 pub(crate) mod expression;
@@ -179,7 +179,7 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects whose columns nobody names.
     unnamed: HashSet<Location>,
-    ctes: ctes::Ctes,
+    ctes: ctes::Ctes<ctes::Named>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found, or another set operation with ALL.

@@ -9,7 +9,6 @@
 //!   USE e; CREATE VIEW d.v AS SELECT * FROM t -- all      SELECT t.`id`, t.`B` FROM `e`.t
 //! ```
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Ident, Query, TableFactor, Visitor};
@@ -19,6 +18,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use crate::bindings::Bindings;
 use crate::references::{file_path, table_name};
 use crate::rewrite::common_columns::stars;
+use crate::rewrite::ctes::Ctes;
 use crate::rewrite::relation::is_dual;
 use crate::scanner::{Lexeme, Scanner};
 use crate::source::Source;
@@ -51,8 +51,7 @@ pub fn kept_text(
     if current != Some(database) {
         let mut names = Unqualified {
             bindings,
-            scopes: Vec::new(),
-            pending: HashMap::new(),
+            ctes: Ctes::default(),
             found: Vec::new(),
         };
         let _ = walk::read(view.query.as_ref(), &mut names);
@@ -105,48 +104,25 @@ struct Patch {
 /// Finds the tables that are named without a database.
 struct Unqualified<'a> {
     bindings: &'a Bindings,
-    /// For each query around the place that is visited, the innermost last, the names in lower case
-    /// of its common table expressions that are known there.
-    scopes: Vec<Vec<String>>,
-    /// The names of those that are known behind their query, by the address of the query.
-    pending: HashMap<usize, String>,
+    /// The names of common table expressions, in lower case.
+    ctes: Ctes<String>,
     found: Vec<Location>,
-}
-
-impl Unqualified<'_> {
-    fn is_expression(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.scopes.iter().any(|scope| scope.contains(&name))
-    }
 }
 
 impl Visitor for Unqualified<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let mut known = Vec::new();
-        if let Some(with) = &query.with {
-            for cte in &with.cte_tables {
-                let name = cte.alias.name.value.to_lowercase();
-                // Without RECURSIVE the name means a table in the query itself.
-                if with.recursive {
-                    known.push(name);
-                } else {
-                    let place = std::ptr::from_ref(cte.query.as_ref()).addr();
-                    self.pending.insert(place, name);
-                }
-            }
+        self.ctes.enter();
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.ctes.add(cte.alias.name.value.to_lowercase());
         }
-        self.scopes.push(known);
+        self.ctes.go_inside(query.with.as_ref());
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.scopes.pop();
-        let name = self.pending.remove(&std::ptr::from_ref(query).addr());
-        if let (Some(name), Some(outer)) = (name, self.scopes.last_mut()) {
-            outer.push(name);
-        }
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.ctes.leave();
         ControlFlow::Continue(())
     }
 
@@ -156,7 +132,7 @@ impl Visitor for Unqualified<'_> {
             && !is_dual(factor, self.bindings)
             && let Some(found) = table_name(name)
             && found.database.is_none()
-            && !self.is_expression(&found.table)
+            && !self.ctes.visible().contains(&found.table.to_lowercase())
             && let Some(ident) = name.0.first().and_then(|part| part.as_ident())
         {
             self.found.push(ident.span.start);
