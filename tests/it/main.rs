@@ -22,7 +22,7 @@ mod fuzz_sql;
 mod groupings;
 mod histories;
 mod into;
-mod kept_values;
+mod kept_plans;
 mod long_literals;
 mod long_results;
 mod memory_division;

@@ -25,9 +25,9 @@ use mayfly_table::{OpenBatch, Scan, TableSnapshot};
 
 use crate::batches::batch_of;
 use crate::error::table_error;
-use crate::open_rows::Open;
 use crate::reads::TableReads;
 use crate::report::Report;
+use crate::selection::Selection;
 
 /// Where one of so many rows is wanted, only those are read.
 const ROWS_PER_WANTED: usize = 8;
@@ -95,11 +95,31 @@ impl OpenRows {
         self.batch.row_count()
     }
 
-    /// Some columns of all rows, of a schema. They point into the page and are not to be kept.
+    /// Closes the open rows that do not pass a test of some columns. Where no more than one of
+    /// `rows_per_open` is open, the test is of the open rows alone; else it is of all rows, and is
+    /// told which of them are open.
     ///
     /// # Errors
-    /// If the page is corrupt.
-    pub(crate) fn columns(&mut self, places: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
+    /// Those of the test, and if the page is corrupt.
+    pub(crate) fn narrow(
+        &mut self,
+        open: Selection,
+        rows_per_open: usize,
+        (places, schema): (&[usize], &SchemaRef),
+        test: impl FnOnce(&RecordBatch, Selection) -> Result<Selection>,
+    ) -> Result<Selection> {
+        match open {
+            Selection::None => Ok(Selection::None),
+            Selection::Some { bits, count } if count * rows_per_open <= self.row_count() => {
+                let few = self.columns_of(&bits, places, schema)?;
+                Ok(Selection::of_few(bits, test(&few, Selection::All)?))
+            }
+            open => test(&self.columns(places, schema)?, open),
+        }
+    }
+
+    /// Some columns of all rows, of a schema. They point into the page and are not to be kept.
+    fn columns(&mut self, places: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
         let _timer = self.elapsed.timer();
         let columns = places.iter().map(|place| match &mut self.read[*place] {
             Some(read) => Ok(Arc::clone(read)),
@@ -112,10 +132,7 @@ impl OpenRows {
     }
 
     /// Some columns of the rows whose bits are set, in memory of their own.
-    ///
-    /// # Errors
-    /// As [`OpenRows::columns`].
-    pub(crate) fn columns_of(
+    fn columns_of(
         &self,
         rows: &BooleanBuffer,
         places: &[usize],
@@ -133,20 +150,20 @@ impl OpenRows {
     /// Some columns of the open rows, to be handed on; `None` where no row is open.
     ///
     /// # Errors
-    /// As [`OpenRows::columns`].
+    /// If the page is corrupt.
     pub(crate) fn open(
         &mut self,
         places: &[usize],
         schema: &SchemaRef,
-        open: Open,
+        open: Selection,
     ) -> Result<Option<RecordBatch>> {
         Ok(match open {
-            Open::None => None,
-            Open::All => Some(self.kept(places, schema)?),
-            Open::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
+            Selection::None => None,
+            Selection::All => Some(self.kept(places, schema)?),
+            Selection::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
                 Some(self.columns_of(&bits, places, schema)?)
             }
-            Open::Some { bits, .. } => {
+            Selection::Some { bits, .. } => {
                 let rows = self.kept(places, schema)?;
                 Some(filter_record_batch(&rows, &BooleanArray::new(bits, None))?)
             }

@@ -33,7 +33,8 @@ pub(crate) fn from_plan(error: &DataFusionError) -> MySqlError {
 
 fn of_plan(error: &DataFusionError) -> MySqlError {
     if let Some(found) = find::<InvalidView>(error) {
-        return of_view(found);
+        let (database, view) = &found.name;
+        return of_view(database, view, of_plan(&found.cause));
     }
     if let Some(found) = find_mysql(error) {
         return found.clone();
@@ -79,19 +80,17 @@ fn of_plan(error: &DataFusionError) -> MySqlError {
 
 /// The error of a view's own query: what is gone since the view was made is no name of the
 /// statement.
-fn of_view(view: &InvalidView) -> MySqlError {
+pub(crate) fn of_view(database: &str, view: &str, cause: MySqlError) -> MySqlError {
     let gone = [
         ErrorCode::NoSuchTable,
         ErrorCode::UnknownColumn,
         ErrorCode::NoSuchFunction,
         ErrorCode::ViewWrongList,
     ];
-    let cause = of_plan(&view.cause);
-    if !gone.iter().any(|code| cause.is(*code)) {
-        return cause;
+    match gone.iter().any(|code| cause.is(*code)) {
+        true => MySqlError::new(ErrorCode::ViewInvalid, &[&database, &view]),
+        false => cause,
     }
-    let (database, name) = &view.name;
-    MySqlError::new(ErrorCode::ViewInvalid, &[database, name])
 }
 
 /// The error of a table.

@@ -16,7 +16,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::references::{Variable, variable};
 use crate::select_list::is_wildcard;
-use crate::walk::{self, change_expressions, finds};
+use crate::walk::{self, change_expressions, finds, has_subquery};
 
 /// What is computed beside a plan.
 #[derive(Debug)]
@@ -238,19 +238,4 @@ fn mentions(expr: &Expr, names: &BTreeSet<String>) -> Option<String> {
     let mut find = Find { names, found: None };
     let _ = walk::read(expr, &mut find);
     find.found
-}
-
-fn has_subquery(expr: &Expr) -> bool {
-    struct Find(bool);
-    impl Visitor for Find {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 = true;
-            ControlFlow::Break(())
-        }
-    }
-    let mut find = Find(false);
-    let _ = walk::read(expr, &mut find);
-    find.0
 }

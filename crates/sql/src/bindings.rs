@@ -100,6 +100,22 @@ pub struct Bindings {
     pub pipes_as_concat: bool,
 }
 
+impl Bindings {
+    /// A table of a database; without one, of the current database.
+    pub(crate) fn table(&self, database: Option<&str>, table: &str) -> Option<&BoundTable> {
+        let database = database.or(self.database.as_deref())?;
+        self.tables.get(&(database.to_owned(), table.to_owned()))
+    }
+
+    /// The same for a name as the planner reads it, under which files have a database of their own.
+    pub(crate) fn table_or_file(&self, database: Option<&str>, name: &str) -> Option<&BoundTable> {
+        match database {
+            Some(FILES) => self.files.get(name),
+            database => self.table(database, name),
+        }
+    }
+}
+
 /// The literal that stands for a value in a syntax tree.
 pub fn literal(value: &ScalarValue) -> Expr {
     fn number(text: String) -> Expr {

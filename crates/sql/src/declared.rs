@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, Query, Value, Visitor,
+    ObjectName, ObjectNamePart, Query, Value, Visit, Visitor,
 };
 
 use crate::call::name_of;
@@ -273,6 +273,26 @@ pub fn fix_pipes(expression: &mut Expr, pipes_as_concat: bool) {
             *op = BinaryOperator::Or;
         }
     });
+}
+
+/// Whether `||`, which means one thing or another by `sql_mode`, stands in something; in a subquery
+/// too.
+pub fn has_pipes(node: &impl Visit) -> bool {
+    struct Search;
+    impl Visitor for Search {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::BinaryOp {
+                    op: BinaryOperator::StringConcat,
+                    ..
+                } => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    walk::read(node, &mut Search).is_break()
 }
 
 /// Whether the printed form of an expression is read as the same expression.

@@ -21,6 +21,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::parse;
 use crate::scanner::{Lexeme, Scanner};
+use crate::text_places::syntax_error_at;
 
 /// The statements of a text: the ranges between its `;` that hold more than space and comments.
 ///
@@ -186,7 +187,7 @@ impl Parametrized {
         // A comment that this version leaves out is a statement still.
         let read = read.filter(|read| !read.trim().is_empty());
         let text = read.as_deref().unwrap_or(text);
-        let refused = |at: usize| parse::syntax_error_at(text, at);
+        let refused = |at: usize| syntax_error_at(text, at);
         let mut pieces = Vec::new();
         let mut counts_rows = Vec::new();
         let mut is_in_limit = false;

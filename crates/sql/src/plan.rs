@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_exec::WorkRows;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use crate::bindings::{Bindings, BoundTable, BoundView, FILES};
+use crate::bindings::{Bindings, BoundTable, BoundView};
 use crate::functions::cast::keeping;
 use crate::functions::{is_aggregate_name, scalar_function, scalar_names};
 use crate::keyed::Keyed;
@@ -154,22 +154,16 @@ impl ContextProvider for Planner<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
         planning::check()?;
         let bound = match &name {
-            TableReference::Partial { schema, table } if schema.as_ref() == FILES => {
-                self.bindings.files.get(table.as_ref())
+            TableReference::Bare { .. } if self.bindings.database.is_none() => {
+                return Err(raise(MySqlError::new(ErrorCode::NoDatabase, &[])));
             }
-            TableReference::Bare { table } => {
-                let Some(database) = &self.bindings.database else {
-                    return Err(raise(MySqlError::new(ErrorCode::NoDatabase, &[])));
-                };
-                self.bindings
-                    .tables
-                    .get(&(database.clone(), table.to_string()))
+            TableReference::Bare { table } => self.bindings.table(None, table),
+            TableReference::Partial { schema, table } => {
+                self.bindings.table_or_file(Some(schema.as_ref()), table)
             }
-            TableReference::Partial { schema, table }
-            | TableReference::Full { schema, table, .. } => self
-                .bindings
-                .tables
-                .get(&(schema.to_string(), table.to_string())),
+            TableReference::Full { schema, table, .. } => {
+                self.bindings.table(Some(schema.as_ref()), table)
+            }
         };
         match bound {
             Some(BoundTable {

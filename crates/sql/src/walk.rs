@@ -60,6 +60,19 @@ pub fn finds(node: &impl Visit, is_it: &mut dyn FnMut(&Expr) -> bool) -> bool {
     read(node, &mut Find { is_it, depth: 0 }).is_break()
 }
 
+/// Whether a query stands in an expression.
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
+    struct Search;
+    impl Visitor for Search {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    read(expr, &mut Search).is_break()
+}
+
 /// The conditions that AND connects, in the order in which they are written.
 pub fn conjuncts(condition: &Expr) -> Vec<&Expr> {
     operands(condition, &BinaryOperator::And)

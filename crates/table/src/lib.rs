@@ -71,4 +71,4 @@ pub use snapshot::{Scan, TableSnapshot};
 pub use table::{ByKey, Draft, Saved, Table, TruncatedRows, publish_all};
 pub use tree::Tree;
 pub use turn::{Purpose, Turn, Turns};
-pub use view::{View, ViewAlgorithm, ViewCheck, ViewSecurity};
+pub use view::{CheckOption, View, ViewAlgorithm, ViewSecurity};

@@ -25,7 +25,7 @@ pub struct View {
     /// SQL SECURITY. It means nothing.
     pub security: ViewSecurity,
     /// WITH CHECK OPTION.
-    pub check: Option<ViewCheck>,
+    pub check: Option<CheckOption>,
     /// The character set in which the client wrote it.
     pub character_set_client: String,
     /// The collation of the connection that made it.
@@ -75,18 +75,18 @@ impl fmt::Display for ViewSecurity {
 
 /// Whose conditions rows must meet that are written through a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewCheck {
+pub enum CheckOption {
     /// Those of the view, and of views below that have the option.
     Local,
     /// Those of all views below.
     Cascaded,
 }
 
-impl fmt::Display for ViewCheck {
+impl fmt::Display for CheckOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ViewCheck::Local => "LOCAL",
-            ViewCheck::Cascaded => "CASCADED",
+            CheckOption::Local => "LOCAL",
+            CheckOption::Cascaded => "CASCADED",
         })
     }
 }

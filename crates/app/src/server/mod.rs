@@ -17,9 +17,9 @@
     clippy::arithmetic_side_effects
 )]
 
+mod accounts;
 mod columns;
 mod connection;
-mod known_users;
 mod log;
 mod metrics;
 mod notify;
@@ -52,8 +52,8 @@ use tokio::task::JoinSet;
 
 use crate::args::{ServeArguments, UserArguments, UserCommand};
 use crate::config::{self, Config};
+use accounts::ServerAccounts;
 use connection::Client;
-use known_users::KnownUsers;
 use metrics::Metrics;
 
 /// Stack of a thread that speaks with clients: short statements are read and run on it.
@@ -73,7 +73,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What all clients share.
 struct Shared {
     engine: Engine,
-    users: Arc<KnownUsers>,
+    users: Arc<ServerAccounts>,
     /// The addresses of TCP.
     listening: Vec<SocketAddr>,
     connections: AtomicU64,
@@ -175,7 +175,7 @@ pub fn serve(arguments: ServeArguments) -> Result<ExitCode> {
     let threads = config.threads;
     let addresses = addresses(&arguments)?;
     let outside = addresses.iter().map(SocketAddr::ip).find(is_outside);
-    let users = Arc::new(KnownUsers::read(arguments.users.as_deref(), outside)?);
+    let users = Arc::new(ServerAccounts::read(arguments.users.as_deref(), outside)?);
     let sockets = Sockets::open(&arguments, addresses)?;
     let mut settings = Settings::new(VERSION);
     settings.default_method = match arguments.native_passwords {

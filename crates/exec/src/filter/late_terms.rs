@@ -14,9 +14,9 @@ use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
 use super::terms::{Terms, sides_in_order};
-use crate::open_rows::{Open, scattered};
 use crate::open_scan::{OpenRows, is_costly_to_read};
 use crate::other_columns::over_read_columns;
+use crate::selection::Selection;
 
 /// To find a number of a row among all costs some times what it costs to compare it.
 const ROWS_PER_NUMBER: usize = 8;
@@ -59,9 +59,9 @@ impl LateTerms {
     ///
     /// # Errors
     /// As the terms that are evaluated, and where a page cannot be read.
-    pub(super) fn narrow(&self, rows: &mut OpenRows, mut open: Open) -> Result<Open> {
+    pub(super) fn narrow(&self, rows: &mut OpenRows, mut open: Selection) -> Result<Selection> {
         for term in &self.0 {
-            if matches!(open, Open::None) {
+            if matches!(open, Selection::None) {
                 break;
             }
             open = term.narrow(rows, open)?;
@@ -89,21 +89,14 @@ impl LateTerm {
         })
     }
 
-    fn narrow(&self, rows: &mut OpenRows, open: Open) -> Result<Open> {
+    fn narrow(&self, rows: &mut OpenRows, open: Selection) -> Result<Selection> {
         let rows_per_open = match self.reads_texts {
             true => ROWS_PER_TEXT,
             false => ROWS_PER_NUMBER,
         };
-        match open {
-            Open::Some { bits, count } if count * rows_per_open <= rows.row_count() => {
-                let few = rows.columns_of(&bits, &self.columns, &self.schema)?;
-                let passing = self.over_columns.open_rows(&few)?.bits(count);
-                Ok(Open::of(scattered(&bits, &passing)))
-            }
-            open => {
-                let all = rows.columns(&self.columns, &self.schema)?;
-                self.over_columns.narrow(&all, open)
-            }
-        }
+        let columns = (self.columns.as_slice(), &self.schema);
+        rows.narrow(open, rows_per_open, columns, |batch, open| {
+            self.over_columns.narrow(batch, open)
+        })
     }
 }

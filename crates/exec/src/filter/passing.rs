@@ -13,12 +13,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
 use super::condition::Condition;
-use crate::open_rows::Open;
 use crate::open_scan::{OpenRows, OpenScan};
+use crate::selection::Selection;
 use crate::time_slice::TimeSlice;
 
 /// What is asked of rows beside a condition: it closes some of those that are open.
-type Test = Box<dyn FnMut(&mut OpenRows, Open) -> Result<Open> + Send>;
+type Test = Box<dyn FnMut(&mut OpenRows, Selection) -> Result<Selection> + Send>;
 
 /// The rows of one partition of a scan that pass.
 pub(crate) struct PassingRows {
@@ -73,11 +73,11 @@ impl PassingRows {
     /// it is told which columns of the scan some of those are that are handed on.
     pub(crate) fn tested<T>(mut self, columns: &[usize], test: T) -> Self
     where
-        T: FnMut(&mut OpenRows, &[usize], Open) -> Result<Open> + Send + 'static,
+        T: FnMut(&mut OpenRows, &[usize], Selection) -> Result<Selection> + Send + 'static,
     {
         let columns: Vec<usize> = columns.iter().map(|column| self.columns[*column]).collect();
         let mut test = test;
-        let test = move |rows: &mut OpenRows, open: Open| test(rows, &columns, open);
+        let test = move |rows: &mut OpenRows, open: Selection| test(rows, &columns, open);
         self.tests.push(Box::new(test));
         self
     }
@@ -104,8 +104,8 @@ impl PassingRows {
 
     fn passing(&mut self, rows: &mut OpenRows) -> Result<Option<RecordBatch>> {
         let mut open = match rows.row_count() {
-            0 => Open::None,
-            _ => Open::All,
+            0 => Selection::None,
+            _ => Selection::All,
         };
         let filter_is_first = self.filter.as_ref().is_some_and(|it| it.comes_first);
         if filter_is_first {
@@ -121,7 +121,7 @@ impl PassingRows {
     }
 
     /// Closes the open rows that do not pass the filter.
-    fn filtered(&mut self, rows: &mut OpenRows, mut open: Open) -> Result<Open> {
+    fn filtered(&mut self, rows: &mut OpenRows, mut open: Selection) -> Result<Selection> {
         let Some(filter) = &mut self.filter else {
             return Ok(open);
         };

@@ -29,8 +29,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
-use crate::open_rows::{Open, scattered};
 use crate::other_columns::over_read_columns;
+use crate::selection::Selection;
 use crate::slots::is_slot;
 use crate::subquery_value::SubqueryValue;
 
@@ -82,9 +82,9 @@ impl Terms {
         columns: Option<&[usize]>,
     ) -> Result<Option<RecordBatch>> {
         Ok(match self.open_rows(&batch)? {
-            Open::None => None,
-            Open::All => Some(chosen(batch, columns)?),
-            Open::Some { bits, .. } => {
+            Selection::None => None,
+            Selection::All => Some(chosen(batch, columns)?),
+            Selection::Some { bits, .. } => {
                 let mask = BooleanArray::new(bits, None);
                 Some(filter_record_batch(&chosen(batch, columns)?, &mask)?)
             }
@@ -95,10 +95,10 @@ impl Terms {
     ///
     /// # Errors
     /// As the terms that are evaluated.
-    pub(crate) fn open_rows(&self, batch: &RecordBatch) -> Result<Open> {
+    pub(crate) fn open_rows(&self, batch: &RecordBatch) -> Result<Selection> {
         let open = match batch.num_rows() {
-            0 => Open::None,
-            _ => Open::All,
+            0 => Selection::None,
+            _ => Selection::All,
         };
         self.narrow(batch, open)
     }
@@ -107,9 +107,9 @@ impl Terms {
     ///
     /// # Errors
     /// As [`Terms::open_rows`].
-    pub(super) fn narrow(&self, batch: &RecordBatch, mut open: Open) -> Result<Open> {
+    pub(super) fn narrow(&self, batch: &RecordBatch, mut open: Selection) -> Result<Selection> {
         for term in &self.0 {
-            if matches!(open, Open::None) {
+            if matches!(open, Selection::None) {
                 break;
             }
             open = match term {
@@ -176,19 +176,19 @@ fn asked_in_turn(expr: &Expr, schema: &Schema, nesting: usize) -> Option<Vec<Ter
 
 /// The open rows for which one of the sides of an OR is true, each asked for those that the sides
 /// before it have not passed.
-fn passed_by_any(sides: &[Terms], batch: &RecordBatch, open: Open) -> Result<Open> {
+fn passed_by_any(sides: &[Terms], batch: &RecordBatch, open: Selection) -> Result<Selection> {
     let rows = batch.num_rows();
     let mut passed = BooleanBuffer::new_unset(rows);
     let mut left = open.bits(rows);
     for side in sides {
-        let passing = side.narrow(batch, Open::of(left.clone()))?.bits(rows);
+        let passing = side.narrow(batch, Selection::of(left.clone()))?.bits(rows);
         left = &left & &!&passing;
         passed = &passed | &passing;
         if !left.has_true() {
             break;
         }
     }
-    Ok(Open::of(passed))
+    Ok(Selection::of(passed))
 }
 
 /// Some columns of a batch, or all of them.
@@ -246,19 +246,19 @@ impl Costly {
     }
 
     /// Closes the open rows for which the term is not true.
-    fn narrow(&self, batch: &RecordBatch, open: Open) -> Result<Open> {
+    fn narrow(&self, batch: &RecordBatch, open: Selection) -> Result<Selection> {
         let rows = batch.num_rows();
         match open {
-            Open::None => Ok(Open::None),
-            Open::All => Ok(Open::of(true_rows(&self.expr, batch)?)),
-            Open::Some { bits, count } if self.is_silent && count * ROWS_PER_OPEN >= rows => {
-                Ok(Open::of(&bits & &true_rows(&self.expr, batch)?))
+            Selection::None => Ok(Selection::None),
+            Selection::All => Ok(Selection::of(true_rows(&self.expr, batch)?)),
+            Selection::Some { bits, count } if self.is_silent && count * ROWS_PER_OPEN >= rows => {
+                Ok(Selection::of(&bits & &true_rows(&self.expr, batch)?))
             }
-            Open::Some { bits, .. } => {
+            Selection::Some { bits, .. } => {
                 let mask = BooleanArray::new(bits.clone(), None);
                 let few = filter_record_batch(&batch.project(&self.columns)?, &mask)?;
-                let passing = true_rows(&self.over_columns, &few)?;
-                Ok(Open::of(scattered(&bits, &passing)))
+                let passing = Selection::of(true_rows(&self.over_columns, &few)?);
+                Ok(Selection::of_few(bits, passing))
             }
         }
     }

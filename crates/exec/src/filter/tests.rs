@@ -28,8 +28,8 @@ use datafusion::prelude::SessionConfig;
 use super::condition::Condition;
 use super::terms::{Terms, may_warn};
 use super::{FilterOperator, filter_of, replace_all};
-use crate::open_rows::Open;
 use crate::plan_node::over_input;
+use crate::selection::Selection;
 
 mod late;
 
@@ -376,9 +376,9 @@ fn pairs(ints: &[Option<i32>], others: &[Option<i32>]) -> RecordBatch {
 
 fn count(terms: &Terms, batch: &RecordBatch) -> usize {
     match terms.open_rows(batch).unwrap() {
-        Open::All => batch.num_rows(),
-        Open::Some { count, .. } => count,
-        Open::None => 0,
+        Selection::All => batch.num_rows(),
+        Selection::Some { count, .. } => count,
+        Selection::None => 0,
     }
 }
 

@@ -21,9 +21,9 @@ use futures::{StreamExt, stream};
 
 use crate::filter::{FilterOperator, PassingRows};
 use crate::join::{WantedKeys, told};
-use crate::open_rows::{Open, scattered};
 use crate::open_scan::OpenRows;
 use crate::plan_node::pass_through_node;
+use crate::selection::Selection;
 use crate::table_scan::TableScan;
 
 /// So many rows are looked at before it is asked whether that is worth it: it is where at least one
@@ -228,26 +228,22 @@ impl KeyTest {
     }
 
     /// Closes open rows that do not pass, by some columns that are read for that.
-    fn narrow(&mut self, rows: &mut OpenRows, columns: &[usize], open: Open) -> Result<Open> {
+    fn narrow(
+        &mut self,
+        rows: &mut OpenRows,
+        columns: &[usize],
+        open: Selection,
+    ) -> Result<Selection> {
         if self.is_over() {
             return Ok(open);
         }
-        Ok(match open {
-            Open::None => Open::None,
-            Open::Some { bits, count } if count * ROWS_PER_OPEN <= rows.row_count() => {
-                let few = rows.columns_of(&bits, columns, &self.schema)?;
-                match self.passing(few.columns(), count)? {
-                    Some(passing) => Open::of(scattered(&bits, &passing)),
-                    None => Open::Some { bits, count },
-                }
-            }
-            open => {
-                let all = rows.columns(columns, &self.schema)?;
-                match self.passing(all.columns(), rows.row_count())? {
-                    Some(passing) => open.and(passing),
-                    None => open,
-                }
-            }
+        let schema = Arc::clone(&self.schema);
+        rows.narrow(open, ROWS_PER_OPEN, (columns, &schema), |keys, open| {
+            let passing = self.passing(keys.columns(), keys.num_rows())?;
+            Ok(match passing {
+                Some(passing) => open.and(passing),
+                None => open,
+            })
         })
     }
 }

@@ -493,15 +493,31 @@ async fn faults_are_typed_and_leave_nothing() {
     with_every_fault(2 << 20, |n| 2 * n + 1, body, check).await;
 }
 
-/// A stock join of some parts with groups of the items.
-async fn stock_join(
-    context: &SessionContext,
+/// All kinds of joins, and how many operators drop rows of the right side.
+const KINDS: [(JoinType, usize); 10] = [
+    (JoinType::Inner, 1),
+    (JoinType::Left, 1),
+    (JoinType::LeftSemi, 1),
+    (JoinType::LeftAnti, 1),
+    (JoinType::LeftMark, 1),
+    (JoinType::RightSemi, 1),
+    (JoinType::Right, 0),
+    (JoinType::Full, 0),
+    (JoinType::RightAnti, 0),
+    (JoinType::RightMark, 0),
+];
+const NULL_EQUALITIES: [NullEquality; 2] = [
+    NullEquality::NullEqualsNothing,
+    NullEquality::NullEqualsNull,
+];
+
+/// A stock join of parts with other rows, by `p` and `k`.
+fn stock_join(
+    left: Arc<dyn ExecutionPlan>,
+    right: Arc<dyn ExecutionPlan>,
     kind: JoinType,
     null_equality: NullEquality,
 ) -> Arc<dyn ExecutionPlan> {
-    // Some have a NULL as their key, and so has a group.
-    let left = plan(context, "SELECT p, c, t FROM parts WHERE c < 5 OR c = 7").await;
-    let right = plan(context, &format!("SELECT k, a, n FROM {GROUPED}")).await;
     let key = |plan: &Arc<dyn ExecutionPlan>, name| -> PhysicalExprRef {
         Arc::new(Column::new_with_schema(name, &plan.schema()).unwrap())
     };
@@ -520,6 +536,18 @@ async fn stock_join(
     Arc::new(join.unwrap())
 }
 
+/// A stock join of some parts with groups of the items.
+async fn join_with_groups(
+    stock: &SessionContext,
+    kind: JoinType,
+    null_equality: NullEquality,
+) -> Arc<dyn ExecutionPlan> {
+    // Some have a NULL as their key, and so has a group.
+    let left = plan(stock, "SELECT p, c, t FROM parts WHERE c < 5 OR c = 7").await;
+    let right = plan(stock, &format!("SELECT k, a, n FROM {GROUPED}")).await;
+    stock_join(left, right, kind, null_equality)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_of_join_returns_what_the_stock_one_does() {
     // The left side stays in batches, or goes into pages.
@@ -529,31 +557,17 @@ async fn every_kind_of_join_returns_what_the_stock_one_does() {
         register(&stock);
         (memory_bytes, stock)
     });
-    for (kind, expected_operators) in [
-        (JoinType::Inner, 1),
-        (JoinType::Left, 1),
-        (JoinType::LeftSemi, 1),
-        (JoinType::LeftAnti, 1),
-        (JoinType::LeftMark, 1),
-        (JoinType::RightSemi, 1),
-        (JoinType::Right, 0),
-        (JoinType::Full, 0),
-        (JoinType::RightAnti, 0),
-        (JoinType::RightMark, 0),
-    ] {
-        for null_equality in [
-            NullEquality::NullEqualsNothing,
-            NullEquality::NullEqualsNull,
-        ] {
+    for (kind, expected_operators) in KINDS {
+        for null_equality in NULL_EQUALITIES {
             for (memory_bytes, stock) in &budgets {
                 let label = format!("{kind}, {null_equality:?}, {memory_bytes}");
-                let join = stock_join(stock, kind, null_equality).await;
+                let join = join_with_groups(stock, kind, null_equality).await;
                 let expected = sorted(&collect(join, stock.task_ctx()).await.unwrap());
                 assert!(!expected.is_empty(), "{label}");
                 let space = open(*memory_bytes);
                 let context = ours(&space);
                 let task = context.task_ctx();
-                let join = stock_join(stock, kind, null_equality).await;
+                let join = join_with_groups(stock, kind, null_equality).await;
                 let rule = SwapOperators::for_budget(*memory_bytes);
                 let plan = rule.optimize(join, task.session_config().options());
                 let plan = plan.unwrap();

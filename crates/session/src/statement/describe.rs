@@ -14,7 +14,7 @@ use mayfly_sql::statement::Statement;
 use mayfly_types::MySqlError;
 
 use super::meanings::Meanings;
-use super::{Job, maintenance};
+use super::{Job, ThroughViews, maintenance};
 use crate::connection::Connection;
 use crate::outcome::{ColumnInfo, Outcome, columns_of};
 use crate::plan_owner::PlanOwner;
@@ -88,8 +88,7 @@ pub(crate) async fn describe(
         connection,
         running,
         source: Arc::new(source),
-        view_check: None,
-        hides_numbers: false,
+        through_views: ThroughViews::default(),
     };
     let is_through = job.change_through_views(&mut statement)?.is_some();
     job.name_defaults(&mut statement)?;

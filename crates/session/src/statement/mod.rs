@@ -15,7 +15,6 @@ mod bound_table;
 mod change;
 mod changing_batch;
 mod check;
-mod compared;
 mod counter;
 mod create;
 mod defaults;
@@ -49,6 +48,7 @@ mod slots;
 mod statement_values;
 mod succession;
 mod turns;
+mod typed_comparisons;
 mod view;
 mod working_table;
 mod write;
@@ -85,6 +85,7 @@ pub(crate) use repeated::{Repeated, run_repeated};
 pub(crate) use route::{is_control, is_light};
 pub(crate) use rules::{Lately, ViewCheck};
 pub(crate) use turns::Busy;
+pub(crate) use view::ThroughViews;
 
 /// What a statement has at hand.
 #[derive(Clone)]
@@ -92,10 +93,8 @@ pub(crate) struct Job {
     pub(crate) connection: Arc<Connection>,
     pub(crate) running: Arc<Running>,
     pub(crate) source: Arc<Source>,
-    /// What rows must meet that are written through a view.
-    pub(crate) view_check: Option<Arc<ViewCheck>>,
-    /// Whether LAST_INSERT_ID() says nothing of the rows that are written through a view.
-    pub(crate) hides_numbers: bool,
+    /// What it asks of rows that it writes through views.
+    pub(crate) through_views: ThroughViews,
 }
 
 /// Reads and runs the text of `running`.
@@ -107,8 +106,7 @@ pub(crate) async fn run(
         connection,
         running,
         source: Arc::default(),
-        view_check: None,
-        hides_numbers: false,
+        through_views: ThroughViews::default(),
     };
     let explains = job.connection.explains.load(Ordering::Relaxed);
     if !explains && let Some(ended) = Box::pin(job.long_known()).await {
@@ -140,8 +138,7 @@ pub(crate) async fn run(
     // What is kept for a text knows the tables that stand in it, and no views.
     let known = match through {
         Some(through) => {
-            job.view_check = through.check;
-            job.hides_numbers = through.hides_numbers;
+            job.through_views = through;
             None
         }
         None => Box::pin(job.point(&statement)).await?,

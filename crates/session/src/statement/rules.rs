@@ -101,7 +101,7 @@ impl Job {
     /// The rules of a table; `None` if it has none. Those that are not known are made ready on a
     /// thread that plans.
     pub(crate) async fn rules(&self, table: &Arc<Table>) -> Result<Option<Arc<Rules>>, MySqlError> {
-        let view_check = self.view_check.as_ref();
+        let view_check = self.through_views.check.as_ref();
         if let Some(check) = view_check.filter(|check| check.table == table.name()) {
             // It is one of the statement: others have other rules of the table.
             let definition = Arc::clone(table.definition_handle());

@@ -44,8 +44,8 @@ use mayfly_sql::template::{Template, bare};
 use mayfly_types::ColumnType;
 
 use super::Job;
-use super::compared::{below, narrower};
 use super::statement_values::StatementValues;
+use super::typed_comparisons::{narrower, schema_below};
 use crate::outcome::ColumnInfo;
 
 /// How often a query is planned anew with fewer slots.
@@ -191,13 +191,13 @@ impl Job {
             refused: BTreeSet::new(),
         };
         let looked = planned.plan.apply_with_subqueries(|node| {
-            let schema = below(node);
+            let schema = schema_below(node);
             node.apply_expressions(|expr| placing.look(expr, &schema))
         });
         looked.ok()?;
         let plan = analyzed(&state, planned.plan).ok()?;
         let plan = plan.transform_down_with_subqueries(|node| {
-            let schema = below(&node);
+            let schema = schema_below(&node);
             node.map_expressions(|expr| {
                 let placed = expr.transform_down(|expr| placing.place(expr, &schema))?;
                 placing.refuse_rest(&placed.data)?;

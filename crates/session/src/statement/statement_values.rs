@@ -17,7 +17,7 @@ use mayfly_exec::slots::placeholder;
 use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::statement_values::{StatementValue, replaced};
 
-use super::compared::{below, narrower};
+use super::typed_comparisons::{narrower, schema_below};
 use crate::connection::Connection;
 
 /// The values that a plan asks for.
@@ -44,7 +44,7 @@ impl StatementValues {
             if !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
                 return Ok(Transformed::no(node));
             }
-            let schema = below(&node);
+            let schema = schema_below(&node);
             node.map_expressions(|expr| {
                 expr.transform_down(|expr| match expr {
                     Expr::BinaryExpr(of) if compares_in_plan(of.op) => places.narrow(of, &schema),

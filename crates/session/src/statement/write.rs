@@ -372,7 +372,7 @@ impl Writer {
     pub(crate) fn commit(self) -> Result<Written, MySqlError> {
         let job = self.values.job().clone();
         let (written, first) = self.commit_rows()?;
-        if let Some(first) = first.filter(|_| !job.hides_numbers) {
+        if let Some(first) = first.filter(|_| !job.through_views.hides_numbers) {
             job.connection.values.lock().last_insert_id = first;
         }
         Ok(written)

@@ -127,6 +127,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// `(a, b)`, if it is there: the names in it.
+    pub(super) fn names_in_parentheses(&mut self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        if self.token(&Token::LParen) {
+            self.list(|cursor| {
+                names.push(cursor.name()?);
+                Ok(())
+            })?;
+            self.parser.expect_token(&Token::RParen)?;
+        }
+        Ok(names)
+    }
+
     /// The names of tables or views that are dropped, and words that change nothing.
     pub(super) fn dropped(&mut self) -> Result<Vec<TableName>> {
         let mut names = Vec::new();

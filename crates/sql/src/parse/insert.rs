@@ -79,15 +79,7 @@ fn source(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
 /// `new` or `new (a, b)`, behind AS.
 fn alias(cursor: &mut Cursor<'_>) -> Result<(String, Vec<String>)> {
     let name = cursor.name()?;
-    let mut columns = Vec::new();
-    if cursor.token(&Token::LParen) {
-        cursor.list(|cursor| {
-            columns.push(cursor.name()?);
-            Ok(())
-        })?;
-        cursor.parser.expect_token(&Token::RParen)?;
-    }
-    Ok((name, columns))
+    Ok((name, cursor.names_in_parentheses()?))
 }
 
 fn starts_query(cursor: &Cursor<'_>) -> bool {

@@ -39,6 +39,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use crate::dialect::MayflyDialect;
 use crate::source::Source;
 use crate::statement::{Explain, ExplainFormat, Nothing, Show, Statement};
+use crate::text_places::syntax_error;
 pub(crate) use chains::{DEPTH_MAX as CHAIN_DEPTH_MAX, OPERATORS_MAX};
 use cursor::Cursor;
 pub(crate) use file_options::file_options;
@@ -222,34 +223,6 @@ fn place(message: &str) -> Option<(u64, u64)> {
             .ok()
     };
     Some((digits(line)?, digits(column)?))
-}
-
-/// Characters of the statement that MySQL repeats in a syntax error.
-const NEAR_CHARACTERS: usize = 80;
-
-pub(crate) fn syntax_error(text: &str, line: u64, column: u64) -> MySqlError {
-    let rest = if line == 0 {
-        ""
-    } else {
-        &text[crate::source::offset(text, line, column)..]
-    };
-    let line = if line == 0 {
-        text.lines().count().max(1) as u64
-    } else {
-        line
-    };
-    near(rest, line)
-}
-
-/// A syntax error at a byte of a text.
-pub(crate) fn syntax_error_at(text: &str, at: usize) -> MySqlError {
-    let (before, rest) = text.split_at(at);
-    near(rest, before.matches('\n').count() as u64 + 1)
-}
-
-fn near(rest: &str, line: u64) -> MySqlError {
-    let near: String = rest.chars().take(NEAR_CHARACTERS).collect();
-    MySqlError::new(ErrorCode::Syntax, &[&near, &line])
 }
 
 fn unsupported<T>(what: &str) -> Result<T> {

@@ -4,7 +4,7 @@
 
 use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 use datafusion::sql::sqlparser::tokenizer::Token;
-use mayfly_table::{ViewAlgorithm, ViewCheck, ViewSecurity};
+use mayfly_table::{CheckOption, ViewAlgorithm, ViewSecurity};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Result;
@@ -52,14 +52,7 @@ pub(super) fn create(cursor: &mut Cursor<'_>, old: OldView) -> Result<Statement>
         return Err(MySqlError::new(ErrorCode::WrongUsage, &[&one, &other]).into());
     }
     let name = cursor.table_name()?;
-    let mut columns = Vec::new();
-    if cursor.token(&Token::LParen) {
-        cursor.list(|cursor| {
-            columns.push(cursor.name()?);
-            Ok(())
-        })?;
-        cursor.parser.expect_token(&Token::RParen)?;
-    }
+    let columns = cursor.names_in_parentheses()?;
     cursor.expect("AS")?;
     let start = cursor.parser.peek_token_ref().span.start;
     let query = cursor.query()?;
@@ -106,15 +99,15 @@ fn security(cursor: &mut Cursor<'_>) -> Result<ViewSecurity> {
     Ok(ViewSecurity::Definer)
 }
 
-fn check(cursor: &mut Cursor<'_>) -> Result<Option<ViewCheck>> {
+fn check(cursor: &mut Cursor<'_>) -> Result<Option<CheckOption>> {
     if !cursor.word("WITH") {
         return Ok(None);
     }
     let check = match cursor.word("LOCAL") {
-        true => ViewCheck::Local,
+        true => CheckOption::Local,
         false => {
             cursor.word("CASCADED");
-            ViewCheck::Cascaded
+            CheckOption::Cascaded
         }
     };
     cursor.expect("CHECK")?;

@@ -23,14 +23,15 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::hidden;
+use super::filter_terms::filter_terms;
+use super::hidden_expressions::{hide_each, hide_whole};
 use crate::comparison::compares_in_plan;
 
 /// Hides comparisons of a node that meet from the rule that simplifies expressions.
 ///
 /// # Errors
 /// None of its own.
-pub(super) fn with_comparisons_apart(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn hide_meeting_comparisons(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut meeting = HashSet::new();
     node.apply_expressions(|expr| {
         meeting.extend(sides_that_meet(expr)?.into_iter().cloned());
@@ -38,7 +39,7 @@ pub(super) fn with_comparisons_apart(node: LogicalPlan) -> Result<Transformed<Lo
     })?;
     match meeting.is_empty() {
         true => Ok(Transformed::no(node)),
-        false => hidden::each(node, |expr| apart(expr, &meeting)),
+        false => hide_each(node, |expr| hide_meeting(expr, &meeting)),
     }
 }
 
@@ -47,15 +48,9 @@ pub(super) fn with_comparisons_apart(node: LogicalPlan) -> Result<Transformed<Lo
 /// # Errors
 /// None of its own.
 pub(super) fn with_plain_constants(node: LogicalPlan) -> Result<LogicalPlan> {
-    let is_filter = matches!(node, LogicalPlan::Filter(_));
-    if !is_filter {
-        return Ok(node);
-    }
     let mut has_adorned = false;
-    let mut below = &node;
-    while let LogicalPlan::Filter(filter) = below {
-        has_adorned |= filter.predicate.exists(|part| Ok(is_adorned(part)))?;
-        below = &filter.input;
+    for term in filter_terms(&node).0 {
+        has_adorned |= term.exists(|part| Ok(is_adorned(part)))?;
     }
     if !has_adorned {
         return Ok(node);
@@ -246,12 +241,12 @@ fn terms(chain: &Expr, of: Operator) -> Vec<&Expr> {
     terms
 }
 
-fn apart(expr: Expr, meeting: &HashSet<Expr>) -> Transformed<Expr> {
+fn hide_meeting(expr: Expr, meeting: &HashSet<Expr>) -> Transformed<Expr> {
     let meets = |side: &&Expr| meeting.contains(*side);
     if !sides(&expr).is_some_and(|sides| sides.iter().flatten().any(meets)) {
         return Transformed::no(expr);
     }
-    Transformed::yes(hidden::whole(expr))
+    Transformed::yes(hide_whole(expr))
 }
 
 #[cfg(test)]

@@ -108,8 +108,7 @@ impl Expansion<'_> {
     /// The extent of a view, if the name is that of one.
     fn view(&self, name: &ObjectName) -> Option<Extent> {
         let TableName { database, table } = table_name(name)?;
-        let database = database.or_else(|| self.bindings.database.clone())?;
-        let bound = self.bindings.tables.get(&(database, table))?;
+        let bound = self.bindings.table(database.as_deref(), &table)?;
         let view = bound.view.as_ref()?;
         Some(Extent {
             tables: view.tables,

@@ -14,6 +14,7 @@
 //! single rules do with long conditions; those are kept shallow (`leaning`). `mayfly bench
 //! planning` measures it.
 
+mod above_aggregates;
 mod aggregate_types;
 mod checks;
 mod column_types;
@@ -21,8 +22,8 @@ mod comparisons;
 mod copied_syntax;
 mod copies;
 mod expansion;
-mod hidden;
-mod kept_above;
+mod filter_terms;
+mod hidden_expressions;
 mod leaning;
 mod materialized;
 mod one_branch;

@@ -14,13 +14,13 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::above_aggregates::with_terms_above;
 use super::aggregate_types::with_aggregate_types;
 use super::checks::{check_subqueries, has_subqueries};
 use super::column_types::with_types_of;
-use super::comparisons::{with_comparisons_apart, with_plain_constants};
+use super::comparisons::{hide_meeting_comparisons, with_plain_constants};
 use super::copies::{check_simplified, grows_below};
-use super::hidden;
-use super::kept_above::with_terms_above;
+use super::hidden_expressions::simplified_around;
 use super::leaning::without_leaning;
 use super::one_branch::with_one_branch;
 use super::size::hold;
@@ -152,7 +152,7 @@ fn at_node(
     let made = match rule.name() {
         SIMPLIFY => {
             let simplify = |node| with_aggregate_types(node, rewrite);
-            hidden::simplified(node, with_comparisons_apart, simplify)
+            simplified_around(node, hide_meeting_comparisons, simplify)
         }
         PUSH_FILTERS if grows_below(&node) => Ok(Transformed::no(node)),
         PUSH_FILTERS => with_terms_above(node, |node| {

@@ -22,10 +22,11 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{ScalarFunction, Unnest};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, lit};
 use mayfly_exec::{Kind, SilentFunction};
 
+use super::filter_terms::filter_terms;
 use super::watch::check;
 
 /// Applies the rule that pushes filters down to a node.
@@ -36,7 +37,7 @@ pub(super) fn in_written_order(
     node: LogicalPlan,
     push: impl FnOnce(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let (terms, below) = terms(&node);
+    let (terms, below) = filter_terms(&node);
     if terms.len() < 2 {
         return push(node);
     }
@@ -68,19 +69,6 @@ pub(super) fn in_written_order(
         terms
     };
     push(node)?.map_data(|plan| with_terms(plan, &put_back))
-}
-
-/// The terms of the filters that a node is, the innermost first as the rule has them, and what is
-/// below all of them.
-fn terms(node: &LogicalPlan) -> (Vec<&Expr>, &LogicalPlan) {
-    let mut below = node;
-    let mut conditions = Vec::new();
-    while let LogicalPlan::Filter(filter) = below {
-        conditions.push(&filter.predicate);
-        below = &filter.input;
-    }
-    let inner_first = conditions.into_iter().rev();
-    (inner_first.flat_map(split_conjunction).collect(), below)
 }
 
 /// Nothing but functions warns; arithmetic is functions too.

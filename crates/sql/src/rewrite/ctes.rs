@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use datafusion::sql::sqlparser::ast::With;
 
-/// A common table expression.
+/// What labels know of a common table expression.
 #[derive(Clone)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -17,41 +17,49 @@ pub(super) struct Named {
 }
 
 /// Those that can be named, while the queries of a statement are walked.
-#[derive(Default)]
-pub(super) struct Ctes {
-    /// The nearest last.
-    visible: Vec<Named>,
+pub(crate) struct Ctes<T> {
+    /// What is known of each, the nearest last.
+    visible: Vec<T>,
     /// The queries around, the innermost last.
-    around: Vec<Around>,
+    around: Vec<Around<T>>,
 }
 
-struct Around {
+struct Around<T> {
     /// How many can be named outside of the query.
     outside: usize,
     /// Those of the query that are yet to be walked. Before that they cannot be named.
-    hidden: VecDeque<Named>,
+    hidden: VecDeque<T>,
 }
 
-impl Ctes {
-    pub(super) fn visible(&self) -> &[Named] {
+impl<T> Default for Ctes<T> {
+    fn default() -> Self {
+        Ctes {
+            visible: Vec::new(),
+            around: Vec::new(),
+        }
+    }
+}
+
+impl<T> Ctes<T> {
+    pub(crate) fn visible(&self) -> &[T] {
         &self.visible
     }
 
     /// Enters a query, whose own can be named at once.
-    pub(super) fn enter(&mut self) {
+    pub(crate) fn enter(&mut self) {
         self.around.push(Around {
             outside: self.visible.len(),
             hidden: VecDeque::new(),
         });
     }
 
-    pub(super) fn add(&mut self, cte: Named) {
+    pub(crate) fn add(&mut self, cte: T) {
         self.visible.push(cte);
     }
 
     /// Goes on to what the query is made of. The queries behind WITH come first there, and see
     /// those before them, or all if they are recursive.
-    pub(super) fn go_inside(&mut self, with: Option<&With>) {
+    pub(crate) fn go_inside(&mut self, with: Option<&With>) {
         if let Some(around) = self.around.last_mut()
             && with.is_some_and(|with| !with.recursive)
         {
@@ -60,7 +68,7 @@ impl Ctes {
     }
 
     /// Leaves a query; if it stands behind WITH, it can be named from here on.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         if let Some(inner) = self.around.pop() {
             self.visible.truncate(inner.outside);
         }
@@ -87,12 +95,12 @@ mod tests {
     }
 
     /// Which can be named.
-    fn names(ctes: &Ctes) -> Vec<&str> {
+    fn names(ctes: &Ctes<Named>) -> Vec<&str> {
         ctes.visible().iter().map(|cte| cte.name.as_str()).collect()
     }
 
     /// Enters a query with two.
-    fn inside(text: &str) -> Ctes {
+    fn inside(text: &str) -> Ctes<Named> {
         let mut ctes = Ctes::default();
         ctes.enter();
         for name in ["a", "b"] {

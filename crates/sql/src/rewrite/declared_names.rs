@@ -6,7 +6,7 @@
 use datafusion::common::TableReference;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use crate::bindings::{Bindings, FILES};
+use crate::bindings::Bindings;
 use crate::functions::any_value;
 use crate::handed_on::handed_on;
 use crate::view_mark;
@@ -42,8 +42,8 @@ pub(super) fn declared<'a>(
             }
             LogicalPlan::SubqueryAlias(alias) if view_mark::named(alias).is_some() => {
                 let (database, view) = view_mark::named(alias)?;
-                let view = (database.to_owned(), view.to_owned());
-                let column = bindings.tables.get(&view)?.columns.get(place)?;
+                let view = bindings.table(Some(database), view)?;
+                let column = view.columns.get(place)?;
                 return (column.to_lowercase() == *name).then_some(column);
             }
             // The first SELECT names the columns.
@@ -74,14 +74,6 @@ fn below<'a>(mut expr: &Expr, input: &'a LogicalPlan) -> Option<(&'a LogicalPlan
 
 /// The columns of a table as they were declared.
 fn columns_of<'a>(table: &TableReference, bindings: &'a Bindings) -> Option<&'a [String]> {
-    let bound = match table.schema() {
-        Some(FILES) => bindings.files.get(table.table())?,
-        database => {
-            let database = database.map(str::to_owned);
-            let database = database.or_else(|| bindings.database.clone())?;
-            let name = (database, table.table().to_owned());
-            bindings.tables.get(&name)?
-        }
-    };
+    let bound = bindings.table_or_file(table.schema(), table.table())?;
     Some(&bound.columns)
 }

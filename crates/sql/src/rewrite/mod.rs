@@ -6,10 +6,10 @@
 
 mod chain;
 pub(crate) mod common_columns;
-mod ctes;
+pub(crate) mod ctes;
 mod declared_names;
+mod distinct_order;
 pub(crate) mod expression;
-mod first_seen;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
@@ -17,9 +17,11 @@ mod long_literals;
 pub(crate) mod merged;
 mod order_names;
 pub(crate) mod qualifiers;
+mod query_columns;
 mod recursion;
 pub(crate) mod refused;
 pub(crate) mod relation;
+mod repeated_stars;
 mod rollup;
 mod shown_twice;
 mod tuple;
@@ -46,6 +48,7 @@ use crate::source::Source;
 use crate::statement::TableName;
 use crate::walk;
 use long_literals::LongLiterals;
+use query_columns::Columns;
 
 /// A rewritten query and how its columns are labelled.
 pub(crate) struct Rewritten {
@@ -176,7 +179,7 @@ struct Rewriter<'a> {
     top: Option<Vec<labels::Item>>,
     /// The selects whose columns nobody names.
     unnamed: HashSet<Location>,
-    ctes: ctes::Ctes,
+    ctes: ctes::Ctes<ctes::Named>,
     /// The selects that make up recursive common table expressions.
     recursive: HashSet<Location>,
     /// Whether a chain of UNION was found, or another set operation with ALL.
@@ -190,7 +193,7 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         query.locks.clear();
-        if let Err(error) = first_seen::keep_order(query, self.bindings) {
+        if let Err(error) = distinct_order::keep_order(query, self.bindings) {
             return self.stop(error);
         }
         self.ctes.enter();
@@ -336,7 +339,7 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         if is_free {
-            labels::write_out_stars(select, self.columns());
+            repeated_stars::write_out(select, self.columns());
         }
         if outermost {
             labels::remember_hidden(&mut self.spellings, &items);
@@ -418,8 +421,8 @@ impl Rewriter<'_> {
     }
 
     /// What tells the columns of queries and tables here.
-    fn columns(&self) -> labels::Columns<'_> {
-        labels::Columns {
+    fn columns(&self) -> Columns<'_> {
+        Columns {
             source: self.source,
             bindings: self.bindings,
             ctes: self.ctes.visible(),

@@ -137,11 +137,7 @@ pub(crate) fn is_dual(factor: &TableFactor, bindings: &Bindings) -> bool {
     let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
         return false;
     };
-    let shadowed = bindings.database.as_ref().is_some_and(|database| {
-        bindings
-            .tables
-            .contains_key(&(database.clone(), "dual".into()))
-    });
+    let shadowed = bindings.table(None, "dual").is_some();
     ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("dual") && !shadowed
 }
 
@@ -213,11 +209,7 @@ pub(super) fn base_table<'a>(
         [database, table] => (database.clone(), table.clone()),
         _ => return None,
     };
-    let bound = if database == FILES {
-        bindings.files.get(&table)?
-    } else {
-        bindings.tables.get(&(database.clone(), table.clone()))?
-    };
+    let bound = bindings.table_or_file(Some(&database), &table)?;
     let alias = alias
         .as_ref()
         .map_or_else(|| table.clone(), |alias| alias.name.value.clone());

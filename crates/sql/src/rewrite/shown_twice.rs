@@ -32,9 +32,10 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::MySqlError;
 
 use super::common_columns::{Found, Outputs, ambiguous, grouped, is_same, nested};
-use super::labels::{self, Columns};
+use super::labels;
 use super::order_names::{any, table_has};
 use super::qualifiers::name_of;
+use super::query_columns::Columns;
 use super::refused::is_aggregate;
 use crate::from_list;
 use crate::select_list::{column, expression_of, is_wildcard, table_of_star};

@@ -322,9 +322,8 @@ impl<'a> Reader<'a> {
 
     /// The view of a name.
     fn view(&self, name: &TableName) -> Option<&'a BoundView> {
-        let database = name.database.as_ref().or(self.bindings.database.as_ref())?;
-        let place = (database.clone(), name.table.clone());
-        self.bindings.tables.get(&place)?.view.as_deref()
+        let bound = self.bindings.table(name.database.as_deref(), &name.table)?;
+        bound.view.as_deref()
     }
 
     /// A view is a derived table, in which names mean what they mean there.
@@ -484,12 +483,12 @@ impl<'a> Reader<'a> {
         match factor {
             TableFactor::Table { name, alias, .. } => {
                 let table = table_name(name)?;
-                let database = table.database.clone();
-                let database = database.or_else(|| self.bindings.database.clone());
-                let is_cte = table.database.is_none() && self.cte(&table.table).is_some();
-                let bound = database.filter(|_| !is_cte).and_then(|database| {
-                    self.bindings.tables.get(&(database, table.table.clone()))
-                });
+                let database = table.database.as_deref();
+                let is_cte = database.is_none() && self.cte(&table.table).is_some();
+                let bound = match is_cte {
+                    true => None,
+                    false => self.bindings.table(database, &table.table),
+                };
                 let columns = bound.map(|bound| {
                     bound
                         .columns

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::tokenizer::Location;
-use mayfly_table::{ViewAlgorithm, ViewCheck, ViewSecurity};
+use mayfly_table::{CheckOption, ViewAlgorithm, ViewSecurity};
 
 use super::{Account, TableName};
 
@@ -28,7 +28,7 @@ pub struct CreateView {
     /// Where the query stands in the statement.
     pub place: (Location, Location),
     /// WITH CHECK OPTION.
-    pub check: Option<ViewCheck>,
+    pub check: Option<CheckOption>,
 }
 
 /// What becomes of a view whose name another one is to get.

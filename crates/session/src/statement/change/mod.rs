@@ -6,7 +6,7 @@
 //! and one that fails has done nothing. It has its turn (`super::turns`) from before it reads until
 //! it ends.
 
-mod constants;
+mod constant_conditions;
 mod names;
 mod safe;
 mod set;
@@ -210,7 +210,7 @@ impl Job {
             .as_mut()
             .filter(|_| is_strict && is_one_table)
         {
-            Box::pin(self.settle_constants(condition)).await?;
+            Box::pin(self.settle_constant_conditions(condition)).await?;
         }
         let (Assigned(assignments, mentions, places), held) =
             self.assigned_in_turn(&update, &found).await?;

@@ -1,8 +1,9 @@
-//! The tables of what there is not: triggers, views, routines, events, partitions, roles, grants
-//! of less than everything, tablespaces, and all that belongs to InnoDB.
+//! The tables of what there is not: triggers, routines, events, partitions, roles, grants of less
+//! than everything, tablespaces, and all that belongs to InnoDB.
 //!
 //! Clients look into them before they copy a table or show a page, and take an empty one for an
-//! answer. A table of MySQL that would not be empty here is not among them.
+//! answer. A table of MySQL that would not be empty here is not among them, but for those of what
+//! views use, which nobody here follows.
 //!
 //! **Source**: names, types and order of the columns as MySQL 8.4 shows them; `TABLESPACES`,
 //! `INNODB_LOCKS` and `INNODB_LOCK_WAITS` as MariaDB 10.11 does. An ENUM or a SET is a text.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mayfly_sql::statement::TableName;
-use mayfly_sql::through::Through;
+use mayfly_sql::updatable_view::Updatability;
 use mayfly_table::View;
 
 use super::super::Job;
@@ -41,8 +41,10 @@ pub(super) fn views(job: &Job) -> Listing {
 /// Whether rows can change through a view: one that shows columns of a table as they are, which is
 /// none of the server's own.
 fn is_updatable(job: &Job, database: &str, view: &View) -> &'static str {
-    match job.through(database, view) {
-        Ok(Through::Table(base)) if base.shown().next().is_some() && !is_system(&base.table) => {
+    match job.updatability(database, view) {
+        Ok(Updatability::OneTable(base))
+            if base.shown().next().is_some() && !is_system(&base.table) =>
+        {
             "YES"
         }
         _ => "NO",

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mayfly_sql::origin::Origin;
-use mayfly_sql::references::References;
 use mayfly_sql::stored::{self, Stored};
 use mayfly_table::{Column, View};
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
+use mayfly_types::{ColumnType, MySqlError};
 
 use super::super::Job;
-use super::bound::{BoundViews, Inside};
+use super::bindings::{BoundQuery, BoundViews, Scope};
+use crate::errors;
 
 /// The columns of views by database and name.
 type Known = HashMap<(String, String), Vec<Column>>;
@@ -44,17 +44,7 @@ impl Job {
         if let Ok(columns) = &columns {
             known.insert(place, columns.clone());
         }
-        columns.map_err(|error| {
-            let gone = [
-                ErrorCode::NoSuchTable,
-                ErrorCode::UnknownColumn,
-                ErrorCode::NoSuchFunction,
-            ];
-            match gone.iter().any(|code| error.is(*code)) {
-                true => MySqlError::new(ErrorCode::ViewInvalid, &[&database, &view.name]),
-                false => error,
-            }
-        })
+        columns.map_err(|error| errors::of_view(database, &view.name, error))
     }
 
     async fn planned_columns(
@@ -63,16 +53,13 @@ impl Job {
         view: &View,
         known: &mut Known,
     ) -> Result<Vec<Column>, MySqlError> {
-        let (query, source) = super::read(&view.query)?;
-        let references = References::of_query(&query);
         let mut views = BoundViews::inside(database, &view.name);
-        let inside = Inside {
-            database: Some(database.to_owned()),
-            pipes_as_concat: view.pipes_as_concat,
-        };
-        let bindings = self
-            .shared_bindings(&references, inside, &mut views)
-            .await?;
+        let scope = Scope::of(database, view);
+        let BoundQuery {
+            query,
+            source,
+            bindings,
+        } = self.bound_query(&view.query, scope, &mut views).await?;
         let planned = self.planned_of(query, &bindings, Arc::new(source)).await?;
         let stored = stored::columns(&planned.plan);
         let mut columns = Vec::with_capacity(view.columns.len());

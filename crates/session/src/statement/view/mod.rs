@@ -1,22 +1,21 @@
 //! Views: made, altered, dropped and renamed.
 //!
 //! **Owns** what is checked of a view before it is kept. What it means where a query names it is
-//! for [`bound`], what changes of its rows mean for [`through`].
+//! for `bindings`, what changes of its rows mean for `changes`.
 
-mod bound;
+mod bindings;
+mod changes;
 mod columns;
-mod through;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{Query, Select, SelectItem, SetExpr};
 use mayfly_sql::bindings::BoundView;
-use mayfly_sql::parse;
+use mayfly_sql::declared;
 use mayfly_sql::references::References;
-use mayfly_sql::source::Source;
-use mayfly_sql::statement::{CreateView, DropView, OldView, Statement, TableName};
-use mayfly_sql::through::Through;
+use mayfly_sql::statement::{CreateView, DropView, OldView, TableName};
+use mayfly_sql::updatable_view::Updatability;
 use mayfly_sql::view::{self, ViewParts};
 use mayfly_table::{View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError, Warning};
@@ -27,7 +26,10 @@ use super::name_length::NAME_LENGTH;
 use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
-pub(crate) use bound::BoundViews;
+use bindings::{BoundQuery, Scope, read};
+
+pub(crate) use bindings::BoundViews;
+pub(crate) use changes::ThroughViews;
 
 /// What an object is that is not what a statement wants.
 const VIEW: &str = "VIEW";
@@ -62,7 +64,7 @@ impl Job {
             .variables
             .has_mode("PIPES_AS_CONCAT");
         view.pipes_as_concat == pipes_as_concat
-            || read(&view.query).is_ok_and(|(query, _)| !view::has_pipes(&query))
+            || read(&view.query).is_ok_and(|(query, _)| !declared::has_pipes(&query))
     }
 
     pub(crate) async fn create_view(&self, create: CreateView) -> Result<Outcome, MySqlError> {
@@ -145,21 +147,21 @@ impl Job {
                 variables.text("collation_connection"),
             )
         };
-        let inside = bound::Inside {
+        let scope = Scope {
             database: current,
             pipes_as_concat,
         };
-        let bindings = self.shared_bindings(references, inside, &mut views).await?;
+        let bindings = self.shared_bindings(references, scope, &mut views).await?;
         let text = view::kept_text(create, database, &self.source, &bindings)?;
-        let (query, source) = read(&text)?;
-        let references = References::of_query(&query);
-        let inside = bound::Inside {
+        let scope = Scope {
             database: Some(database.to_owned()),
             pipes_as_concat,
         };
-        let bindings = self
-            .shared_bindings(&references, inside, &mut views)
-            .await?;
+        let BoundQuery {
+            query,
+            source,
+            bindings,
+        } = self.bound_query(&text, scope, &mut views).await?;
         let source = Arc::new(source);
         let planned = self.planned_of(query.clone(), &bindings, Arc::clone(&source));
         let planned = planned.await?;
@@ -182,8 +184,8 @@ impl Job {
             warning = Some(Warning::new(ErrorCode::ViewCannotMerge, &[]));
         }
         let cannot_change = || {
-            let through = Through::of(&query, &columns, &bindings, false);
-            !is_merged || matches!(through, Through::Nothing)
+            let updatability = Updatability::of(&query, &columns, &bindings, false);
+            !is_merged || matches!(updatability, Updatability::NotUpdatable)
         };
         if create.check.is_some() && cannot_change() {
             let code = ErrorCode::ViewCheckNotUpdatable;
@@ -283,14 +285,6 @@ impl Job {
             .rename_view(database, &view.name, &new.table)
             .map_err(|error| errors::from_table(&error))?;
         Ok(Outcome::done(0))
-    }
-}
-
-/// Reads the query of a view.
-fn read(text: &str) -> Result<(Query, Source), MySqlError> {
-    match parse::parse(text)? {
-        (Statement::Query(query), source) => Ok((*query, source)),
-        _ => Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
     }
 }
 

@@ -27,7 +27,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::labels;
 use super::relation::{is_dual, resolve, table_as_select};
-use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::bindings::{Bindings, BoundTable};
 use crate::from_list::{constraint_mut, using};
 use crate::references::table_name;
 use crate::select_list::table_of_star;
@@ -443,13 +443,7 @@ impl<'a> Writer<'a> {
             let reason = MySqlError::new(ErrorCode::NoDatabase, &[]);
             return Ok(Joined::unknown(reason));
         };
-        let bound = match database == FILES {
-            true => bindings.files.get(&table.table),
-            false => {
-                let place = (database.clone(), table.table.clone());
-                bindings.tables.get(&place)
-            }
-        };
+        let bound = bindings.table_or_file(Some(&database), &table.table);
         Ok(match bound {
             Some(bound) => Joined::table(called, columns_of(bound)),
             None => Joined::unknown(MySqlError::no_such_table(&database, &table.table)),

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::name_of;
 use super::relations::lowered;
-use crate::bindings::{Bindings, BoundTable, FILES};
+use crate::bindings::{Bindings, BoundTable};
 use crate::from_list;
 use crate::inner_name::shown;
 use crate::references::{file_path, table_name};
@@ -177,13 +177,9 @@ impl<'a> Catalog<'a> {
             return Some((None, Found::Columns(columns.clone())));
         }
         let database = table.database.or_else(|| self.bindings.database.clone());
-        let found = { database.as_ref() }.and_then(|database| match database == FILES {
-            true => self.bindings.files.get(&table.table),
-            false => {
-                let place = (database.clone(), table.table.clone());
-                self.bindings.tables.get(&place)
-            }
-        });
+        let found = self
+            .bindings
+            .table_or_file(database.as_deref(), &table.table);
         Some((database, bound(found)))
     }
 }

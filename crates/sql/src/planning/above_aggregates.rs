@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
+
+use super::filter_terms::filter_terms;
 
 /// Applies the rule that pushes filters down to a node, without the terms that must stay where they
 /// are.
@@ -23,51 +25,37 @@ pub(super) fn with_terms_above(
     node: LogicalPlan,
     push: impl FnOnce(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let Some(stays) = staying(&node) else {
+    let (terms, below) = filter_terms(&node);
+    let stays = |term: &&Expr| must_stay(term, below);
+    if !terms.iter().any(stays) {
         return push(node);
-    };
-    let (mut above, mut others) = (Vec::new(), Vec::new());
-    let mut below = Arc::new(node);
-    while let LogicalPlan::Filter(filter) = below.as_ref() {
-        let terms = split_conjunction_owned(filter.predicate.clone());
-        let (staying, pushed): (Vec<_>, Vec<_>) = terms.into_iter().partition(&stays);
-        // The inner filter is asked first.
-        above.splice(0..0, staying);
-        others.splice(0..0, pushed);
-        below = Arc::clone(&filter.input);
     }
-    let pushed = match conjunction(others) {
-        Some(others) => push(LogicalPlan::Filter(Filter::try_new(others, below)?))?,
-        None => Transformed::no(Arc::unwrap_or_clone(below)),
+    let (above, others): (Vec<&Expr>, Vec<&Expr>) = terms.into_iter().partition(stays);
+    let pushed = match conjunction(others.into_iter().cloned()) {
+        Some(others) => {
+            let filter = Filter::try_new(others, Arc::new(below.clone()))?;
+            push(LogicalPlan::Filter(filter))?
+        }
+        None => Transformed::no(below.clone()),
     };
+    let above = conjunction(above.into_iter().cloned());
     pushed.map_data(|plan| {
-        Ok(match conjunction(above) {
+        Ok(match above {
             Some(above) => LogicalPlan::Filter(Filter::try_new(above, Arc::new(plan))?),
             None => plan,
         })
     })
 }
 
-/// Which terms of a filter must stay above what it reads; `None` where none of its terms must.
-fn staying(node: &LogicalPlan) -> Option<fn(&Expr) -> bool> {
-    let LogicalPlan::Filter(_) = node else {
-        return None;
-    };
-    let mut terms = Vec::new();
-    let mut below = node;
-    while let LogicalPlan::Filter(filter) = below {
-        terms.push(&filter.predicate);
-        below = &filter.input;
-    }
-    let stays: fn(&Expr) -> bool = match below {
+/// Whether a term of a filter must stay above the node that the filter reads.
+fn must_stay(term: &Expr, below: &LogicalPlan) -> bool {
+    match below {
         LogicalPlan::Aggregate(aggregate) if has_row_of_its_own(aggregate) => {
-            |term| term.is_volatile() || term.column_refs().is_empty()
+            term.is_volatile() || term.column_refs().is_empty()
         }
-        LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => Expr::is_volatile,
-        _ => return None,
-    };
-    let is_met = |predicate: &&Expr| split_conjunction(predicate).into_iter().any(stays);
-    terms.iter().any(is_met).then_some(stays)
+        LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => term.is_volatile(),
+        _ => false,
+    }
 }
 
 /// Whether an aggregate has a row where its input has none.

@@ -3,10 +3,10 @@
 //! Owns: the function in whose calls they stand while that rule looks at a node, and CASEs of many
 //! arms. Never: changes what an expression means.
 //!
-//! A comparison that is not to meet another one stands within a call as it is ([`whole`]). A CASE
-//! of many arms becomes a call of its parts: of `CASE WHEN a = 1 THEN 1 ... END = 3` the rule makes
-//! a CASE of truths, of that an OR of ANDs, and hashes each level of it with all below, which takes
-//! seconds for a few hundred arms. What stands within a call is simplified as ever.
+//! A comparison that is not to meet another one stands within a call as it is ([`hide_whole`]). A
+//! CASE of many arms becomes a call of its parts: of `CASE WHEN a = 1 THEN 1 ... END = 3` the rule
+//! makes a CASE of truths, of that an OR of ANDs, and hashes each level of it with all below, which
+//! takes seconds for a few hundred arms. What stands within a call is simplified as ever.
 //!
 //! **Cost**: linear in the expressions of the node.
 
@@ -26,11 +26,12 @@ use datafusion::logical_expr::{
 /// With so many arms a CASE is no longer looked into.
 const ARMS_MIN: usize = 16;
 
-/// Applies the rule that simplifies expressions to a node of which `hide` has hidden some.
+/// Applies the rule that simplifies expressions to a node while some are hidden: those that `hide`
+/// chooses, and large CASEs.
 ///
 /// # Errors
 /// Those of the rule.
-pub(super) fn simplified(
+pub(super) fn simplified_around(
     node: LogicalPlan,
     hide: impl FnOnce(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
     simplify: impl FnOnce(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
@@ -38,14 +39,12 @@ pub(super) fn simplified(
     let mut node = hide(node)?;
     let mut has_cases = false;
     node.data.apply_expressions(|expr| {
-        has_cases |= expr.exists(|part| Ok(is_large_case(part)))?;
+        has_cases |= expr.exists(|part| Ok(matches!(part, Expr::Case(case) if is_large(case))))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     if has_cases {
-        node = each(node.data, |expr| match expr {
-            Expr::Case(case) if case.when_then_expr.len() >= ARMS_MIN => {
-                Transformed::yes(parts(case))
-            }
+        node = hide_each(node.data, |expr| match expr {
+            Expr::Case(case) if is_large(&case) => Transformed::yes(hide_case(case)),
             other => Transformed::no(other),
         })?;
         node.transformed = true;
@@ -55,14 +54,18 @@ pub(super) fn simplified(
     if !is_hidden {
         return Ok(simplified);
     }
-    simplified.map_data(|plan| Ok(plan.map_expressions(|expr| expr.transform_up(shown))?.data))
+    simplified.map_data(|plan| {
+        Ok(plan
+            .map_expressions(|expr| expr.transform_up(revealed))?
+            .data)
+    })
 }
 
-/// A node with other expressions, under the names that they have.
+/// A node with the calls that `hide` makes in the place of expressions, under the names of these.
 ///
 /// # Errors
 /// None of its own.
-pub(super) fn each(
+pub(super) fn hide_each(
     node: LogicalPlan,
     hide: impl Fn(Expr) -> Transformed<Expr>,
 ) -> Result<Transformed<LogicalPlan>> {
@@ -75,16 +78,16 @@ pub(super) fn each(
 }
 
 /// A call around an expression.
-pub(super) fn whole(expr: Expr) -> Expr {
+pub(super) fn hide_whole(expr: Expr) -> Expr {
     call(Shape::Whole, vec![expr])
 }
 
-fn is_large_case(expr: &Expr) -> bool {
-    matches!(expr, Expr::Case(case) if case.when_then_expr.len() >= ARMS_MIN)
+fn is_large(case: &Case) -> bool {
+    case.when_then_expr.len() >= ARMS_MIN
 }
 
 /// A call of the parts of a CASE, its results first.
-fn parts(case: Case) -> Expr {
+fn hide_case(case: Case) -> Expr {
     let shape = Shape::Case {
         arms: case.when_then_expr.len(),
         has_else: case.else_expr.is_some(),
@@ -106,7 +109,7 @@ fn call(shape: Shape, parts: Vec<Expr>) -> Expr {
 }
 
 /// The expression that a call hides.
-fn shown(expr: Expr) -> Result<Transformed<Expr>> {
+fn revealed(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = expr else {
         return Ok(Transformed::no(expr));
     };
@@ -115,7 +118,7 @@ fn shown(expr: Expr) -> Result<Transformed<Expr>> {
     };
     let shape = hidden.shape;
     let mut parts = call.args.into_iter();
-    let shown = match shape {
+    let revealed = match shape {
         Shape::Whole => parts.next(),
         Shape::Case { arms, has_else } => {
             let thens: Vec<_> = parts.by_ref().take(arms).map(Box::new).collect();
@@ -126,8 +129,8 @@ fn shown(expr: Expr) -> Result<Transformed<Expr>> {
             Some(Expr::Case(Case::new(operand, arms, else_expr)))
         }
     };
-    match shown {
-        Some(shown) => Ok(Transformed::yes(shown)),
+    match revealed {
+        Some(revealed) => Ok(Transformed::yes(revealed)),
         None => internal_err!("a call hides an expression"),
     }
 }
@@ -193,12 +196,12 @@ mod tests {
             case.end().unwrap(),
         ];
         for case in cases {
-            let hidden = parts(match case.clone() {
+            let hidden = hide_case(match case.clone() {
                 Expr::Case(case) => case,
                 other => panic!("{other} is no CASE"),
             });
             assert_ne!(hidden, case);
-            assert_eq!(shown(hidden).unwrap().data, case);
+            assert_eq!(revealed(hidden).unwrap().data, case);
         }
     }
 }

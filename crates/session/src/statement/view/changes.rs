@@ -7,33 +7,35 @@ use mayfly_sql::bindings::Bindings;
 use mayfly_sql::change::{self, Mention};
 use mayfly_sql::declared;
 use mayfly_sql::statement::{Delete, Insert, LoadData, LoadTarget, RowChoice, Statement, Update};
-use mayfly_sql::through::{Base, Site, Through};
-use mayfly_table::{Table, View, ViewAlgorithm, ViewCheck as CheckOption};
+use mayfly_sql::updatable_view::{BaseTable, Substitution, Updatability};
+use mayfly_table::{CheckOption, Table, View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::super::{Job, ViewCheck};
-use super::bound::DEPTH_MAX;
+use super::bindings::{DEPTH_MAX, read};
 use crate::errors;
 
 /// A view whose rows a statement changes, and the table that it changes for it.
-struct Changed {
+struct ChangedView {
     database: String,
     view: Arc<View>,
-    base: Box<Base>,
+    base: Box<BaseTable>,
     table: Arc<Table>,
     /// The columns of the table, in lower case.
     columns: Vec<String>,
 }
 
 /// What a statement asks of rows that it writes through views.
+#[derive(Clone, Default)]
 pub(crate) struct ThroughViews {
+    /// What these must meet.
     pub(crate) check: Option<Arc<ViewCheck>>,
     /// Whether LAST_INSERT_ID() says nothing of the rows: their numbers are in a column that the
     /// view does not show.
     pub(crate) hides_numbers: bool,
 }
 
-impl Changed {
+impl ChangedView {
     fn through(&self) -> ThroughViews {
         let check = self.base.check().map(|condition| ViewCheck {
             view: (self.database.clone(), self.view.name.clone()),
@@ -53,8 +55,8 @@ impl Changed {
         numbers.any(|own| !{ self.base.shown() }.any(|name| name.eq_ignore_ascii_case(&own.name)))
     }
 
-    fn site<'a>(&'a self, called: &'a str, named: &'a str) -> Site<'a> {
-        Site {
+    fn substitution<'a>(&'a self, called: &'a str, named: &'a str) -> Substitution<'a> {
+        Substitution {
             base: &self.base,
             called,
             named,
@@ -92,16 +94,16 @@ impl Job {
             return Ok(None);
         };
         let called = insert.table.table.clone();
-        let changed = match self.through(&database, &view)? {
-            Through::Tables if insert.columns.is_empty() => {
+        let changed = match self.updatability(&database, &view)? {
+            Updatability::SeveralTables if insert.columns.is_empty() => {
                 let code = ErrorCode::ViewWithoutFieldList;
                 return Err(MySqlError::new(code, &[&database, &view.name]));
             }
-            through => self.changed((database, view), through, "INSERT")?,
+            other => self.changed((database, view), other, "INSERT")?,
         };
         let named = changed.base.table.table.clone();
-        let site = changed.site(&called, &named);
-        site.insert(insert, &changed.view.columns)?;
+        let substitution = changed.substitution(&called, &named);
+        substitution.insert(insert, &changed.view.columns)?;
         let columns = insert.columns.iter().map(String::as_str);
         self.check_defaults(&changed, columns, insert.ignore)?;
         Ok(Some(ThroughViews {
@@ -115,11 +117,11 @@ impl Job {
             return Ok(None);
         };
         let called = load.table.table.clone();
-        let through = self.through(&database, &view)?;
-        let changed = self.changed((database, view), through, "LOAD")?;
+        let updatability = self.updatability(&database, &view)?;
+        let changed = self.changed((database, view), updatability, "LOAD")?;
         let named = changed.base.table.table.clone();
         changed
-            .site(&called, &named)
+            .substitution(&called, &named)
             .load(load, &changed.view.columns)?;
         let targets = load.targets.iter().filter_map(|target| match target {
             LoadTarget::Column(name) => Some(name.as_str()),
@@ -134,9 +136,9 @@ impl Job {
         let Some((mention, changed)) = self.changed_alone(&mut update.choice, "UPDATE")? else {
             return self.read_views(&mut update.choice.from);
         };
-        let site = changed.site(&mention.alias, &mention.alias);
-        site.assign_all(&mut update.assignments)?;
-        site.choose(&mut update.choice)?;
+        let substitution = changed.substitution(&mention.alias, &mention.alias);
+        substitution.assign_all(&mut update.assignments)?;
+        substitution.choose(&mut update.choice)?;
         Ok(Some(changed.through()))
     }
 
@@ -144,8 +146,8 @@ impl Job {
         let Some((mention, changed)) = self.changed_alone(&mut delete.choice, "DELETE")? else {
             return self.read_views(&mut delete.choice.from);
         };
-        let site = changed.site(&mention.alias, &mention.alias);
-        site.choose(&mut delete.choice)?;
+        let substitution = changed.substitution(&mention.alias, &mention.alias);
+        substitution.choose(&mut delete.choice)?;
         // The table has an alias now, which stands in no database.
         for target in &mut delete.targets {
             if target.table == mention.alias {
@@ -160,23 +162,23 @@ impl Job {
         &self,
         choice: &mut RowChoice,
         command: &str,
-    ) -> Result<Option<(Mention, Changed)>, MySqlError> {
+    ) -> Result<Option<(Mention, ChangedView)>, MySqlError> {
         let Some(mention) = change::only_table(&choice.from) else {
             return Ok(None);
         };
         let Some((database, view)) = self.view(&mention.table) else {
             return Ok(None);
         };
-        let changed = match self.through(&database, &view)? {
-            Through::Tables if command == "DELETE" => {
+        let changed = match self.updatability(&database, &view)? {
+            Updatability::SeveralTables if command == "DELETE" => {
                 let code = ErrorCode::ViewDeleteOfSeveralTables;
                 return Err(MySqlError::new(code, &[&database, &view.name]));
             }
-            Through::Nothing => {
+            Updatability::NotUpdatable => {
                 let code = ErrorCode::NonUpdatableTable;
                 return Err(MySqlError::new(code, &[&mention.alias, &command]));
             }
-            through => self.changed((database, view), through, command)?,
+            other => self.changed((database, view), other, command)?,
         };
         Ok(Some((mention, changed)))
     }
@@ -188,28 +190,24 @@ impl Job {
         for mention in &views {
             change::derive(from, mention)?;
         }
-        let through = ThroughViews {
-            check: None,
-            hides_numbers: false,
-        };
-        Ok(Some(through).filter(|_| !views.is_empty()))
+        Ok((!views.is_empty()).then(ThroughViews::default))
     }
 
     /// The view and its table, if it has one that can change.
     fn changed(
         &self,
         (database, view): (String, Arc<View>),
-        through: Through,
+        updatability: Updatability,
         command: &str,
-    ) -> Result<Changed, MySqlError> {
-        let base = match through {
-            Through::Table(base) => base,
-            Through::Unsupported(what) => return Err(errors::not_supported(what)),
-            Through::Tables => {
+    ) -> Result<ChangedView, MySqlError> {
+        let base = match updatability {
+            Updatability::OneTable(base) => base,
+            Updatability::Unsupported(what) => return Err(errors::not_supported(what)),
+            Updatability::SeveralTables => {
                 let what = format!("{command} through a view of several tables");
                 return Err(errors::not_supported(&what));
             }
-            Through::Nothing => {
+            Updatability::NotUpdatable => {
                 let code = ErrorCode::NonInsertableTable;
                 return Err(MySqlError::new(code, &[&view.name, &command]));
             }
@@ -242,7 +240,7 @@ impl Job {
         }
         let columns = table.columns().iter();
         let columns = columns.map(|column| column.name.to_lowercase()).collect();
-        Ok(Changed {
+        Ok(ChangedView {
             database,
             view,
             base,
@@ -251,26 +249,30 @@ impl Job {
         })
     }
 
-    /// What changes of a view's rows are.
-    pub(crate) fn through(&self, database: &str, view: &View) -> Result<Through, MySqlError> {
-        self.through_at(database, view, false, 0)
+    /// Whether rows of a view can change.
+    pub(crate) fn updatability(
+        &self,
+        database: &str,
+        view: &View,
+    ) -> Result<Updatability, MySqlError> {
+        self.updatability_at(database, view, false, 0)
     }
 
-    fn through_at(
+    fn updatability_at(
         &self,
         database: &str,
         view: &View,
         is_cascaded: bool,
         depth: usize,
-    ) -> Result<Through, MySqlError> {
+    ) -> Result<Updatability, MySqlError> {
         if view.algorithm == ViewAlgorithm::TempTable {
-            return Ok(Through::Nothing);
+            return Ok(Updatability::NotUpdatable);
         }
         if depth > DEPTH_MAX {
             let code = ErrorCode::ViewRecursion;
             return Err(MySqlError::new(code, &[&database, &view.name]));
         }
-        let (query, _) = super::read(&view.query)?;
+        let (query, _) = read(&view.query)?;
         let bindings = Bindings {
             aggregates: Arc::clone(&self.connection.aggregates),
             database: Some(database.to_owned()),
@@ -279,9 +281,9 @@ impl Job {
         };
         let is_checked = is_cascaded || view.check.is_some();
         let is_cascaded = is_cascaded || view.check == Some(CheckOption::Cascaded);
-        let through = Through::of(&query, &view.columns, &bindings, is_checked);
-        let mut base = match through {
-            Through::Table(base) => base,
+        let updatability = Updatability::of(&query, &view.columns, &bindings, is_checked);
+        let mut base = match updatability {
+            Updatability::OneTable(base) => base,
             other => return Ok(other),
         };
         let of = base
@@ -290,12 +292,14 @@ impl Job {
             .get_or_insert_with(|| database.to_owned());
         let dictionary = &self.connection.engine.shared().dictionary;
         let Some(inner) = dictionary.view(of, &base.table.table) else {
-            return Ok(Through::Table(base));
+            return Ok(Updatability::OneTable(base));
         };
         let of = of.clone();
         Ok(
-            match self.through_at(&of, &inner, is_cascaded, depth + 1)? {
-                Through::Table(inner) => Through::Table(Box::new(base.over(&inner)?)),
+            match self.updatability_at(&of, &inner, is_cascaded, depth + 1)? {
+                Updatability::OneTable(inner) => {
+                    Updatability::OneTable(Box::new(base.over(&inner)?))
+                }
                 other => other,
             },
         )
@@ -304,7 +308,7 @@ impl Job {
     /// Columns of the table that a view does not show need a default where rows come through it.
     fn check_defaults<'c>(
         &self,
-        changed: &Changed,
+        changed: &ChangedView,
         named: impl Iterator<Item = &'c str>,
         ignore: bool,
     ) -> Result<(), MySqlError> {

@@ -1,4 +1,4 @@
-//! Changes of rows through views.
+//! Updatable views: changes of their rows become changes of rows of a table.
 //!
 //! A view over one table that leaves rows what they are stands for that table: its columns are the
 //! expressions of its select list, and its rows those of its condition. A statement that changes
@@ -29,7 +29,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::change::{self, only_table};
-use crate::declared::fix_pipes;
+use crate::declared::{fix_pipes, has_pipes};
 use crate::from_list::{plain_alias, tables};
 use crate::rewrite::merged::is_merged;
 use crate::rewrite::qualifiers::name_of;
@@ -43,22 +43,22 @@ use shape::{has_subquery, has_windows, order_of};
 
 type Result<T> = std::result::Result<T, MySqlError>;
 
-/// What changes of a view's rows are.
+/// Whether rows of a view can change.
 #[derive(Debug, Clone)]
-pub enum Through {
-    /// Those of a table, or of another view.
-    Table(Box<Base>),
-    /// Those of several tables.
-    Tables,
-    /// Not possible: its rows are none of a table.
-    Nothing,
-    /// Not possible here.
+pub enum Updatability {
+    /// They are rows of a table, or of another view.
+    OneTable(Box<BaseTable>),
+    /// They are made of rows of several tables.
+    SeveralTables,
+    /// They are rows of no table.
+    NotUpdatable,
+    /// MySQL can change them, this server cannot; what the error says.
     Unsupported(&'static str),
 }
 
-/// The one table of a view.
+/// The one table that a view is over, and what the view makes of it.
 #[derive(Debug, Clone)]
-pub struct Base {
+pub struct BaseTable {
     /// The table; the database is that of the view where none is written.
     pub table: TableName,
     /// The columns of the view, their names in lower case, over columns of the table that are names
@@ -72,28 +72,33 @@ pub struct Base {
     order: Option<Vec<OrderByExpr>>,
 }
 
-impl Through {
+impl Updatability {
     /// Looks at the query of a view with these columns. `||` puts texts together in it where
     /// `bindings` say so; `is_checked` is whether rows that are written must be rows of the view.
-    pub fn of(query: &Query, columns: &[String], bindings: &Bindings, is_checked: bool) -> Through {
+    pub fn of(
+        query: &Query,
+        columns: &[String],
+        bindings: &Bindings,
+        is_checked: bool,
+    ) -> Updatability {
         let SetExpr::Select(select) = query.body.as_ref() else {
-            return Through::Nothing;
+            return Updatability::NotUpdatable;
         };
         if !is_merged(query, bindings) || has_windows(query, select) {
-            return Through::Nothing;
+            return Updatability::NotUpdatable;
         }
         if tables(&select.from).len() > 1 {
-            return Through::Tables;
+            return Updatability::SeveralTables;
         }
         let Some(mention) = only_table(&select.from) else {
-            return Through::Nothing;
+            return Updatability::NotUpdatable;
         };
         if query.with.is_some() || has_subquery(select.as_ref()) {
-            return Through::Unsupported("a change through a view with a subquery");
+            return Updatability::Unsupported("a change through a view with a subquery");
         }
         let items: Vec<&Expr> = select.projection.iter().filter_map(expression_of).collect();
         if items.len() != columns.len() {
-            return Through::Nothing;
+            return Updatability::NotUpdatable;
         }
         let mut concatenates = false;
         let mut own = |expr: &Expr| {
@@ -109,9 +114,9 @@ impl Through {
         let condition = select.selection.as_ref().map(&mut own);
         let order = order_of(query, select, &mut own);
         if concatenates {
-            return Through::Unsupported("a change through a view with || of texts");
+            return Updatability::Unsupported("a change through a view with || of texts");
         }
-        Through::Table(Box::new(Base {
+        Updatability::OneTable(Box::new(BaseTable {
             table: mention.table,
             columns,
             check: condition.clone().filter(|_| is_checked),
@@ -121,29 +126,31 @@ impl Through {
     }
 }
 
-impl Base {
+impl BaseTable {
     /// This view over the table of the view that is its table.
     ///
     /// # Errors
     /// 1054 for a column that is not there.
-    pub fn over(mut self, inner: &Base) -> Result<Base> {
+    pub fn over(mut self, inner: &BaseTable) -> Result<BaseTable> {
         for (_, expr) in &mut self.columns {
-            inner.put(expr)?;
+            inner.substitute(expr)?;
         }
         let put = |mut condition: Option<Expr>| {
-            let of_table = condition.as_mut().map_or(Ok(()), |expr| inner.put(expr));
+            let of_table = condition
+                .as_mut()
+                .map_or(Ok(()), |expr| inner.substitute(expr));
             of_table.map(|()| condition)
         };
         let condition = put(self.condition.take())?;
         let check = put(self.check.take())?;
         for by in self.order.iter_mut().flatten() {
-            inner.put(&mut by.expr)?;
+            inner.substitute(&mut by.expr)?;
         }
         let order = match self.order {
             Some(order) if order.is_empty() => inner.order.clone(),
             order => order,
         };
-        Ok(Base {
+        Ok(BaseTable {
             order,
             table: inner.table.clone(),
             columns: self.columns,
@@ -153,7 +160,7 @@ impl Base {
     }
 
     /// Puts columns in the places of names that stand alone.
-    fn put(&self, expr: &mut Expr) -> Result<()> {
+    fn substitute(&self, expr: &mut Expr) -> Result<()> {
         let mut missing = None;
         change_expressions(expr, &mut |expr| {
             let Expr::Identifier(name) = &*expr else {
@@ -202,11 +209,12 @@ impl Base {
     }
 }
 
-/// A view in a statement that changes its rows.
+/// How a statement that changes rows of a view becomes one on the base table: what stands there in
+/// the place of the view and its columns.
 #[derive(Clone, Copy)]
-pub struct Site<'a> {
+pub struct Substitution<'a> {
     /// The table of the view.
-    pub base: &'a Base,
+    pub base: &'a BaseTable,
     /// What the statement calls the view.
     pub called: &'a str,
     /// What the table is called in its place.
@@ -219,13 +227,13 @@ pub struct Site<'a> {
     pub new_row: Option<(&'a str, &'a [String])>,
 }
 
-impl Site<'_> {
+impl Substitution<'_> {
     /// Puts what columns are into an expression of the statement.
     ///
     /// # Errors
     /// 1054 for a column that the view has not, 1235 for a name alone in a subquery that may be one
     /// of the view.
-    fn put(&self, expr: &mut Expr, clause: &str) -> Result<()> {
+    fn substitute(&self, expr: &mut Expr, clause: &str) -> Result<()> {
         if names_table(expr, self.called) {
             let what = "a change through a view whose name a subquery gives to another table";
             return Err(not_yet(what));
@@ -322,7 +330,7 @@ impl Site<'_> {
         set.table = None;
         set.value
             .as_mut()
-            .map_or(Ok(()), |value| self.put(value, "field list"))
+            .map_or(Ok(()), |value| self.substitute(value, "field list"))
     }
 
     /// Chooses rows of the table: those of the view that the statement chooses.
@@ -331,10 +339,10 @@ impl Site<'_> {
     /// As of the parts of the statement.
     pub fn choose(&self, choice: &mut RowChoice) -> Result<()> {
         if let Some(condition) = &mut choice.condition {
-            self.put(condition, "where clause")?;
+            self.substitute(condition, "where clause")?;
         }
         for by in &mut choice.order_by {
-            self.put(&mut by.expr, "order clause")?;
+            self.substitute(&mut by.expr, "order clause")?;
         }
         // Which rows are the first ones the view says, where the statement does not.
         if choice.limit.is_some() && choice.order_by.is_empty() {
@@ -401,12 +409,12 @@ impl Site<'_> {
         }
         if let InsertSource::Values(rows) = &mut insert.source {
             for value in rows.iter_mut().flatten().flatten() {
-                self.put(value, "field list")?;
+                self.substitute(value, "field list")?;
             }
         }
         let has_others = matches!(insert.source, InsertSource::Query(_));
         let new_row = alias.as_ref();
-        let behind = Site {
+        let behind = Substitution {
             has_others,
             new_row: new_row.map(|(row, names)| (row.as_str(), names.as_slice())),
             ..*self
@@ -419,7 +427,7 @@ impl Site<'_> {
     /// Loads into the table.
     ///
     /// # Errors
-    /// As of [`Site::insert`].
+    /// As of [`Substitution::insert`].
     pub fn load(&self, load: &mut LoadData, view: &[String]) -> Result<()> {
         if load.targets.is_empty() {
             let all = view.iter().cloned().map(LoadTarget::Column);
@@ -496,13 +504,6 @@ fn object(table: &TableName) -> ObjectName {
     let parts = table.database.iter().chain([&table.table]);
     let parts = parts.map(|part| ObjectNamePart::Identifier(Ident::with_quote('`', part)));
     ObjectName(parts.collect())
-}
-
-fn has_pipes(expr: &Expr) -> bool {
-    walk::finds(
-        expr,
-        &mut |expr| matches!(expr, Expr::BinaryOp { op, .. } if *op == BinaryOperator::StringConcat),
-    )
 }
 
 /// Whether a table of a subquery goes by a name.

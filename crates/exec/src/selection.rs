@@ -1,66 +1,75 @@
-//! The rows of a batch that a condition leaves.
+//! The rows of a batch that a condition leaves open.
 //!
-//! Owns: [`Open`], and how bits of few rows become bits of all. Never: evaluates anything.
+//! Owns: [`Selection`], and how bits of few rows become bits of all. Never: evaluates anything.
 
 use arrow::array::BooleanArray;
 use arrow::buffer::{BooleanBuffer, Buffer};
 
-/// The rows of a batch for which all terms so far are true.
+/// The open rows of a batch: those for which all terms so far are true.
 #[derive(Debug)]
-pub(crate) enum Open {
+pub(crate) enum Selection {
     All,
     Some { bits: BooleanBuffer, count: usize },
     None,
 }
 
-impl Open {
+impl Selection {
     /// Those whose bits are set.
-    pub(crate) fn of(bits: BooleanBuffer) -> Open {
+    pub(crate) fn of(bits: BooleanBuffer) -> Selection {
         match bits.count_set_bits() {
-            0 => Open::None,
-            count if count == bits.len() => Open::All,
-            count => Open::Some { bits, count },
+            0 => Selection::None,
+            count if count == bits.len() => Selection::All,
+            count => Selection::Some { bits, count },
+        }
+    }
+
+    /// Those of the rows with set bits that are open where they stand alone, as in `few`.
+    pub(crate) fn of_few(bits: BooleanBuffer, few: Selection) -> Selection {
+        match few {
+            Selection::All => Selection::of(bits),
+            Selection::Some { bits: open, .. } => Selection::of(scattered(&bits, &open)),
+            Selection::None => Selection::None,
         }
     }
 
     /// How many of the rows of the batch are open.
     pub(crate) fn count(&self, rows: usize) -> usize {
         match self {
-            Open::All => rows,
-            Open::Some { count, .. } => *count,
-            Open::None => 0,
+            Selection::All => rows,
+            Selection::Some { count, .. } => *count,
+            Selection::None => 0,
         }
     }
 
     /// A bit for each of the rows of the batch.
     pub(crate) fn bits(self, rows: usize) -> BooleanBuffer {
         match self {
-            Open::All => BooleanBuffer::new_set(rows),
-            Open::Some { bits, .. } => bits,
-            Open::None => BooleanBuffer::new_unset(rows),
+            Selection::All => BooleanBuffer::new_set(rows),
+            Selection::Some { bits, .. } => bits,
+            Selection::None => BooleanBuffer::new_unset(rows),
         }
     }
 
     /// Those of them whose bits are set.
-    pub(crate) fn and(self, bits: BooleanBuffer) -> Open {
+    pub(crate) fn and(self, bits: BooleanBuffer) -> Selection {
         match self {
-            Open::All => Open::of(bits),
-            Open::Some { bits: before, .. } => Open::of(&before & &bits),
-            Open::None => Open::None,
+            Selection::All => Selection::of(bits),
+            Selection::Some { bits: before, .. } => Selection::of(&before & &bits),
+            Selection::None => Selection::None,
         }
     }
 
     /// A bit for each of the rows of the batch; `None` where all of them are open.
     pub(crate) fn mask(self, rows: usize) -> Option<BooleanArray> {
         match self {
-            Open::All => None,
+            Selection::All => None,
             open => Some(BooleanArray::new(open.bits(rows), None)),
         }
     }
 }
 
 /// The rows among the set bits that `passing` chooses by their number.
-pub(crate) fn scattered(bits: &BooleanBuffer, passing: &BooleanBuffer) -> BooleanBuffer {
+fn scattered(bits: &BooleanBuffer, passing: &BooleanBuffer) -> BooleanBuffer {
     let mut words = vec![0_u64; bits.len().div_ceil(64)];
     for (row, passes) in bits.set_indices().zip(passing) {
         if let Some(word) = words.get_mut(row / 64) {
@@ -104,16 +113,31 @@ mod tests {
     fn open_rows_are_counted_and_closed() {
         let half = bits(100, |row| row % 2 == 0);
         let third = bits(100, |row| row % 3 == 0);
-        let open = Open::All.and(half.clone());
+        let open = Selection::All.and(half.clone());
         assert_eq!(open.count(100), 50);
         let open = open.and(third);
         assert_eq!(open.count(100), 17);
         assert_eq!(open.bits(100), bits(100, |row| row % 6 == 0));
-        assert!(matches!(Open::of(bits(100, |_| true)), Open::All));
-        assert!(matches!(Open::of(half.clone()).and(!&half), Open::None));
-        assert_eq!(Open::All.count(7), 7);
-        assert_eq!(Open::None.count(7), 0);
-        assert!(Open::All.mask(7).is_none());
-        assert_eq!(Open::None.mask(7).unwrap().true_count(), 0);
+        assert!(matches!(Selection::of(bits(100, |_| true)), Selection::All));
+        assert!(matches!(
+            Selection::of(half.clone()).and(!&half),
+            Selection::None
+        ));
+        assert_eq!(Selection::All.count(7), 7);
+        assert_eq!(Selection::None.count(7), 0);
+        assert!(Selection::All.mask(7).is_none());
+        assert_eq!(Selection::None.mask(7).unwrap().true_count(), 0);
+        // Every third one of the rows with even numbers.
+        let few = Selection::of(bits(50, |place| place % 3 == 0));
+        let open = Selection::of_few(half.clone(), few);
+        assert_eq!(open.bits(100), bits(100, |row| row % 6 == 0));
+        assert_eq!(
+            Selection::of_few(half.clone(), Selection::All).bits(100),
+            half
+        );
+        assert!(matches!(
+            Selection::of_few(half, Selection::None),
+            Selection::None
+        ));
     }
 }

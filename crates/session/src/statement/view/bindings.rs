@@ -1,4 +1,5 @@
-//! What the names in views mean: tables and views that all sessions share.
+//! The text of a view, read again, and what its names mean: tables and views that all sessions
+//! share.
 //!
 //! **Never** looks at temporary tables: those of a session do not hide what a view names.
 
@@ -6,10 +7,13 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use datafusion::sql::sqlparser::ast::Query;
 use mayfly_sql::bindings::{Bindings, BoundTable, BoundView};
 use mayfly_sql::file_name::FileName;
+use mayfly_sql::parse;
 use mayfly_sql::references::References;
-use mayfly_sql::statement::TableName;
+use mayfly_sql::source::Source;
+use mayfly_sql::statement::{Statement, TableName};
 use mayfly_sql::view::ViewParts;
 use mayfly_table::{View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
@@ -44,10 +48,28 @@ impl BoundViews {
 }
 
 /// What gives the text of a view its meaning.
-pub(super) struct Inside {
+pub(super) struct Scope {
     /// The database of names without one.
     pub(super) database: Option<String>,
     pub(super) pipes_as_concat: bool,
+}
+
+impl Scope {
+    /// That of a view which stands in a database.
+    pub(super) fn of(database: &str, view: &View) -> Scope {
+        Scope {
+            database: Some(database.to_owned()),
+            pipes_as_concat: view.pipes_as_concat,
+        }
+    }
+}
+
+/// The query of a view, and what its names mean.
+pub(super) struct BoundQuery {
+    pub(super) query: Query,
+    /// The text of the query.
+    pub(super) source: Source,
+    pub(super) bindings: Bindings,
 }
 
 type Bound<'a> = Pin<Box<dyn Future<Output = Result<BoundTable, MySqlError>> + Send + 'a>>;
@@ -78,20 +100,20 @@ impl Job {
                     "Thread stack overrun: views are nested too deeply",
                 ));
             }
-            let (query, source) = super::read(&view.query)?;
-            let references = References::of_query(&query);
-            let inside = Inside {
-                database: Some(database.to_owned()),
-                pipes_as_concat: view.pipes_as_concat,
-            };
             views.around.push(place.clone());
-            let bindings = self.shared_bindings(&references, inside, views).await;
+            let scope = Scope::of(database, view);
+            let bound = self.bound_query(&view.query, scope, views).await;
             views.around.pop();
+            let BoundQuery {
+                query,
+                source,
+                bindings,
+            } = bound?;
             let bound = BoundView::new(ViewParts {
                 name: place.clone(),
                 query,
                 source,
-                bindings: bindings?,
+                bindings,
                 is_apart: view.algorithm == ViewAlgorithm::TempTable,
             });
             let bound = bound.into_table(view.columns.clone());
@@ -100,19 +122,36 @@ impl Job {
         })
     }
 
+    /// Reads the text of a view, and binds its names.
+    pub(super) async fn bound_query(
+        &self,
+        text: &str,
+        scope: Scope,
+        views: &mut BoundViews,
+    ) -> Result<BoundQuery, MySqlError> {
+        let (query, source) = read(text)?;
+        let references = References::of_query(&query);
+        let bindings = self.shared_bindings(&references, scope, views).await?;
+        Ok(BoundQuery {
+            query,
+            source,
+            bindings,
+        })
+    }
+
     /// What names in a view mean.
     pub(super) async fn shared_bindings(
         &self,
         references: &References,
-        inside: Inside,
+        scope: Scope,
         views: &mut BoundViews,
     ) -> Result<Bindings, MySqlError> {
         let connection = &self.connection;
         let only_full_group_by = connection.local().variables.has_mode("ONLY_FULL_GROUP_BY");
         let mut bindings = Bindings {
-            database: inside.database,
+            database: scope.database,
             only_full_group_by,
-            pipes_as_concat: inside.pipes_as_concat,
+            pipes_as_concat: scope.pipes_as_concat,
             aggregates: Arc::clone(&connection.aggregates),
             ..Bindings::default()
         };
@@ -149,5 +188,13 @@ impl Job {
             bindings.files.insert(name.clone(), lowered::bind(table)?);
         }
         Ok(bindings)
+    }
+}
+
+/// Reads the text of a view.
+pub(super) fn read(text: &str) -> Result<(Query, Source), MySqlError> {
+    match parse::parse(text)? {
+        (Statement::Query(query), source) => Ok((*query, source)),
+        _ => Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
     }
 }

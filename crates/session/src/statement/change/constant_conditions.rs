@@ -17,7 +17,10 @@ impl Job {
     ///
     /// # Errors
     /// Those of the conditions.
-    pub(super) async fn settle_constants(&self, condition: &mut Expr) -> Result<(), MySqlError> {
+    pub(super) async fn settle_constant_conditions(
+        &self,
+        condition: &mut Expr,
+    ) -> Result<(), MySqlError> {
         let mut rest = vec![condition];
         while let Some(expr) = rest.pop() {
             match expr {

@@ -1,4 +1,4 @@
-//! What is compared in a plan that has its types.
+//! Sides of comparisons in a plan that has its types.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -6,7 +6,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 /// The columns that the expressions of a node see.
-pub(super) fn below(node: &LogicalPlan) -> DFSchema {
+pub(super) fn schema_below(node: &LogicalPlan) -> DFSchema {
     match node {
         LogicalPlan::TableScan(scan) => {
             let all = scan.source.schema();

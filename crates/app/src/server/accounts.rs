@@ -1,4 +1,7 @@
-//! The users of a running server, which are read again when somebody asks for it.
+//! The accounts of a running server, which FLUSH PRIVILEGES and SIGHUP read again.
+//!
+//! **Owns** the users at this moment. **Never** lets a file that is wrong take their place. What
+//! the file says is for `users`.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,9 +12,9 @@ use mayfly_session::Accounts;
 
 use super::users::Users;
 
-/// Who may come in at this moment, and where that is written.
+/// Who may connect at this moment, and where that is written.
 #[derive(Debug)]
-pub struct KnownUsers {
+pub struct ServerAccounts {
     // fixed
     /// `None` without a users file.
     path: Option<PathBuf>,
@@ -21,14 +24,14 @@ pub struct KnownUsers {
     users: RwLock<Arc<Users>>,
 }
 
-impl KnownUsers {
+impl ServerAccounts {
     /// Reads the users of a server that is bound to such addresses.
     ///
     /// # Errors
     /// When the file cannot be read, or what it says does not do for a server that other machines
     /// reach.
-    pub fn read(path: Option<&Path>, outside: Option<IpAddr>) -> Result<KnownUsers> {
-        Ok(KnownUsers {
+    pub fn read(path: Option<&Path>, outside: Option<IpAddr>) -> Result<ServerAccounts> {
+        Ok(ServerAccounts {
             path: path.map(Path::to_owned),
             outside,
             users: RwLock::new(Arc::new(read(path, outside)?)),
@@ -42,7 +45,7 @@ impl KnownUsers {
     }
 }
 
-impl Accounts for KnownUsers {
+impl Accounts for ServerAccounts {
     fn read_again(&self) -> Result<(), String> {
         if self.path.is_none() {
             return Ok(());
@@ -91,7 +94,7 @@ mod tests {
         let path = directory.path().join("users.toml");
         let outside = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         add(&path, "anna", b"secret", Method::Native).unwrap();
-        let users = KnownUsers::read(Some(&path), outside).unwrap();
+        let users = ServerAccounts::read(Some(&path), outside).unwrap();
         add(&path, "bert", b"secret", Method::Native).unwrap();
         users.read_again().unwrap();
         let before = users.now();

@@ -1,25 +1,25 @@
-//! Views that rows change through, and conditions on their rows.
+//! Which views are updatable, and conditions on their rows.
 
 use super::*;
 use crate::parse::{parse, parse_expression};
 use crate::statement::Statement;
 
-fn base(text: &str, columns: &[&str]) -> Result<Base> {
+fn base(text: &str, columns: &[&str]) -> Result<BaseTable> {
     let Ok((Statement::Query(query), _)) = parse(text) else {
         panic!("{text}");
     };
     let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-    match Through::of(&query, &columns, &Bindings::default(), true) {
-        Through::Table(base) => Ok(*base),
-        Through::Unsupported(what) => Err(not_yet(what)),
+    match Updatability::of(&query, &columns, &Bindings::default(), true) {
+        Updatability::OneTable(base) => Ok(*base),
+        Updatability::Unsupported(what) => Err(not_yet(what)),
         other => Err(not_yet(&format!("{other:?}"))),
     }
 }
 
 /// A condition on rows of a view, and what the view asks besides, as one on rows of its table.
-fn chosen(base: &Base, condition: &str) -> String {
+fn chosen(base: &BaseTable, condition: &str) -> String {
     let columns = ["id", "a", "b"].map(str::to_owned);
-    let site = Site {
+    let substitution = Substitution {
         base,
         called: "v",
         named: "v",
@@ -33,7 +33,7 @@ fn chosen(base: &Base, condition: &str) -> String {
         order_by: Vec::new(),
         limit: None,
     };
-    match site.choose(&mut choice) {
+    match substitution.choose(&mut choice) {
         Ok(()) => choice.condition.map(|c| c.to_string()).unwrap_or_default(),
         Err(error) => format!("{} {}", error.code, error.message),
     }
@@ -112,16 +112,19 @@ fn the_order_of_a_view_says_which_rows_are_the_first() {
 #[test]
 fn rows_of_some_views_are_none_of_a_table() {
     for (text, expected) in [
-        ("SELECT DISTINCT a FROM t", "Nothing"),
-        ("SELECT a FROM t GROUP BY a", "Nothing"),
-        ("SELECT a FROM t LIMIT 1", "Nothing"),
-        ("SELECT a FROM t UNION SELECT a FROM t", "Nothing"),
-        ("SELECT ROW_NUMBER() OVER () AS a FROM t", "Nothing"),
-        ("SELECT a FROM t ORDER BY ROW_NUMBER() OVER ()", "Nothing"),
-        ("SELECT 1 AS a", "Nothing"),
-        ("SELECT a FROM 'a.csv'", "Nothing"),
-        ("SELECT a FROM (SELECT a FROM t) AS d", "Nothing"),
-        ("SELECT t.a FROM t JOIN u", "Tables"),
+        ("SELECT DISTINCT a FROM t", "NotUpdatable"),
+        ("SELECT a FROM t GROUP BY a", "NotUpdatable"),
+        ("SELECT a FROM t LIMIT 1", "NotUpdatable"),
+        ("SELECT a FROM t UNION SELECT a FROM t", "NotUpdatable"),
+        ("SELECT ROW_NUMBER() OVER () AS a FROM t", "NotUpdatable"),
+        (
+            "SELECT a FROM t ORDER BY ROW_NUMBER() OVER ()",
+            "NotUpdatable",
+        ),
+        ("SELECT 1 AS a", "NotUpdatable"),
+        ("SELECT a FROM 'a.csv'", "NotUpdatable"),
+        ("SELECT a FROM (SELECT a FROM t) AS d", "NotUpdatable"),
+        ("SELECT t.a FROM t JOIN u", "SeveralTables"),
         ("SELECT a FROM t WHERE a IN (SELECT 1)", "subquery"),
     ] {
         let refused = base(text, &["a"]).expect_err(text).message;

@@ -1,10 +1,8 @@
 //! What the query of a view is made of, as far as changes of its rows ask: windows, queries inside,
 //! and the order, which says what are the first rows for a change with LIMIT.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, Value, Visitor,
+    Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, Value,
 };
 
 use crate::select_list::expression_of;
@@ -35,7 +33,7 @@ pub(super) fn order_of(
             Expr::Identifier(name) => named_item(select, name).is_some(),
             _ => false,
         };
-        if item.is_none() && (walk::finds(&by.expr, is_item) || is_query_in(&by.expr)) {
+        if item.is_none() && (walk::finds(&by.expr, is_item) || walk::has_subquery(&by.expr)) {
             return None;
         }
         let expr = own(item.unwrap_or(&by.expr));
@@ -80,18 +78,5 @@ pub(super) fn has_windows(query: &Query, select: &Select) -> bool {
 /// Whether there are queries inside of a SELECT.
 pub(super) fn has_subquery(select: &Select) -> bool {
     let mut items = select.projection.iter().filter_map(expression_of);
-    items.any(is_query_in) || select.selection.as_ref().is_some_and(is_query_in)
-}
-
-/// Whether there is a query inside of an expression.
-fn is_query_in(expr: &Expr) -> bool {
-    struct Search;
-    impl Visitor for Search {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    walk::read(expr, &mut Search).is_break()
+    items.any(walk::has_subquery) || select.selection.as_ref().is_some_and(walk::has_subquery)
 }

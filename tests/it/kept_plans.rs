@@ -1,5 +1,5 @@
-//! Plans that are kept, and values that each statement has of its own: its clock, its connection,
-//! its database, the labels of its text.
+//! Plans that are kept for statements that come again: each run has values of its own (its clock,
+//! its connection, its database, the labels of its text) and reads few rows.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
