@@ -17,6 +17,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use crate::aggregate::{self, AggregateOperator};
+use crate::apply::ApplyOperator;
 use crate::by_key;
 use crate::exchange;
 use crate::filter;
@@ -166,5 +167,8 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, see: &mut dyn FnMut(&Arc<dyn ExecutionPl
     see(plan);
     for child in plan.children() {
         visit(child, see);
+    }
+    if let Some(apply) = plan.downcast_ref::<ApplyOperator>() {
+        visit(apply.subquery(), see);
     }
 }

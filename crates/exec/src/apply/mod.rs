@@ -1,6 +1,6 @@
 //! Subqueries that run once for each of the outer rows that differ.
 //!
-//! Owns: [`ApplyOperator`], which adds the value of a subquery to the rows of its input, and
+//! Owns: [`ApplyOperator`], which puts what a subquery has beside the rows of its input, and
 //! [`OuterRow`], through which the plan of the subquery sees the row that it runs for. Never:
 //! decides that a subquery is to run so: most are joins, which is faster by far.
 //!
@@ -17,10 +17,11 @@
 //! **Cost**: a run of the plan for each combination of outer values, some hundred microseconds and
 //! what it reads.
 
+mod lateral;
 mod operator;
 mod outer_row;
 mod runs;
 
-pub use operator::ApplyOperator;
+pub use operator::{ApplyOperator, Yield};
 pub use outer_row::OuterRow;
 pub use runs::SeveralRows;

@@ -1,4 +1,4 @@
-//! The operator that adds the value of a subquery to the rows of its input.
+//! The operator that runs a subquery for the rows of its input.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,19 +14,30 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements,
     PlanProperties,
 };
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
+use super::lateral::Lateral;
 use super::outer_row::OuterRow;
 use super::runs::Runs;
 use crate::plan_node::{leaf_properties, node_over_input};
 
-/// Adds a column to the rows of its input, which come in one partition: for each of them the one
-/// value that a subquery has, or NULL where it has no row.
+/// Puts what a subquery has for each row of the input beside it. The input comes in one partition.
 pub struct ApplyOperator {
     input: Arc<dyn ExecutionPlan>,
     subquery: Subquery,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// What a subquery has for an outer row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Yield {
+    /// One value, or NULL where there is no row; several rows are an error.
+    Value,
+    /// Any number of rows. Where there is none, the outer row is dropped.
+    Rows,
+    /// The same, but an outer row without any stands beside NULL.
+    RowsOrNull,
 }
 
 /// A subquery and what it names of the outer rows.
@@ -38,17 +49,19 @@ pub(super) struct Subquery {
     pub(super) columns: Vec<(usize, DataType)>,
     /// Whether it may have another value for the same outer row.
     pub(super) varies: bool,
+    yields: Yield,
 }
 
 impl ApplyOperator {
-    /// Runs a plan of one column for the rows of `input`. What it names of them, the given columns,
-    /// are the values of `row`; `varies` is whether it may differ for the same values.
+    /// Runs a plan for the rows of `input`. What it names of them, the given columns, are the
+    /// values of `row`; `varies` is whether it may differ for the same values.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         plan: Arc<dyn ExecutionPlan>,
         row: Arc<OuterRow>,
         columns: &[usize],
         varies: bool,
+        yields: Yield,
     ) -> Self {
         let schema = input.schema();
         let columns = columns.iter();
@@ -58,14 +71,19 @@ impl ApplyOperator {
             row,
             columns: columns.collect(),
             varies,
+            yields,
         };
         Self::over(input, subquery)
     }
 
     fn over(input: Arc<dyn ExecutionPlan>, subquery: Subquery) -> Self {
-        let value = subquery.plan.schema().field(0).clone().with_nullable(true);
+        let found = subquery.plan.schema();
+        let found = found.fields().iter().map(|field| {
+            let is_nullable = subquery.yields != Yield::Rows || field.is_nullable();
+            Arc::new(field.as_ref().clone().with_nullable(is_nullable))
+        });
         let schema = input.schema();
-        let fields = schema.fields().iter().cloned().chain([Arc::new(value)]);
+        let fields = schema.fields().iter().cloned().chain(found);
         let schema =
             Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
         Self {
@@ -104,7 +122,11 @@ impl DisplayAs for ApplyOperator {
         let columns: Vec<usize> = { self.subquery.columns.iter() }
             .map(|(column, _)| *column)
             .collect();
-        write!(f, "ApplyOperator: outer_columns={columns:?}")
+        let yields = self.subquery.yields;
+        write!(
+            f,
+            "ApplyOperator: yields={yields:?}, outer_columns={columns:?}"
+        )
     }
 }
 
@@ -136,25 +158,43 @@ impl ExecutionPlan for ApplyOperator {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, Arc::clone(&context))?;
-        let runs = Runs::begin(self.subquery.clone(), &context)?;
+        let outer = self.input.execute(partition, Arc::clone(&context))?;
+        let runs = Runs::of(self.subquery.clone(), &context)?;
         let measured = BaselineMetrics::new(&self.metrics, partition);
         let schema = self.schema();
-        let output = SchemaRef::clone(&schema);
-        let batches = stream::try_unfold((rows, runs), move |(mut rows, mut runs)| {
-            let schema = SchemaRef::clone(&schema);
-            let measured = measured.clone();
-            async move {
-                let Some(batch) = rows.next().await.transpose()? else {
-                    return Ok(None);
-                };
-                let mut columns = batch.columns().to_vec();
-                columns.push(runs.values(&batch).await?);
-                measured.record_output(batch.num_rows());
-                let batch = RecordBatch::try_new(schema, columns)?;
-                Ok(Some((batch, (rows, runs))))
+        let batches = match self.subquery.yields {
+            Yield::Value => with_values(outer, runs, SchemaRef::clone(&schema)).boxed(),
+            yields => Lateral {
+                outer,
+                runs,
+                schema: SchemaRef::clone(&schema),
+                keeps_outer: yields == Yield::RowsOrNull,
+                at: None,
             }
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(output, batches)))
+            .stream()
+            .boxed(),
+        };
+        let batches = batches.inspect_ok(move |batch| measured.record_output(batch.num_rows()));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
+}
+
+/// The outer rows, each with the value of the subquery.
+fn with_values(
+    outer: SendableRecordBatchStream,
+    runs: Runs,
+    schema: SchemaRef,
+) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    stream::try_unfold((outer, runs), move |(mut outer, mut runs)| {
+        let schema = SchemaRef::clone(&schema);
+        async move {
+            let Some(batch) = outer.next().await.transpose()? else {
+                return Ok(None);
+            };
+            let mut columns = batch.columns().to_vec();
+            columns.push(runs.values(&batch).await?);
+            let batch = RecordBatch::try_new(schema, columns)?;
+            Ok(Some((batch, (outer, runs))))
+        }
+    })
 }

@@ -1,4 +1,4 @@
-//! The runs of a subquery, and the values that they found.
+//! The runs of a subquery, and the values that they have found.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::FieldRef;
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 
 use super::operator::Subquery;
@@ -36,6 +36,13 @@ impl fmt::Display for SeveralRows {
 
 impl std::error::Error for SeveralRows {}
 
+/// A run for one outer row.
+pub(super) struct Running {
+    pub(super) rows: SendableRecordBatchStream,
+    /// What it takes.
+    report: Arc<Report>,
+}
+
 /// A subquery while its operator runs.
 pub(super) struct Runs {
     // Fixed.
@@ -55,7 +62,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn begin(subquery: Subquery, context: &Arc<TaskContext>) -> Result<Runs> {
+    pub(super) fn of(subquery: Subquery, context: &Arc<TaskContext>) -> Result<Runs> {
         let field = Arc::new(subquery.plan.schema().field(0).clone());
         let fields = subquery.columns.iter().map(|(_, data_type)| data_type);
         let fields: Vec<SortField> = fields.cloned().map(SortField::new).collect();
@@ -79,8 +86,7 @@ impl Runs {
 
     /// The value of the subquery for each row of a batch.
     pub(super) async fn values(&mut self, batch: &RecordBatch) -> Result<ArrayRef> {
-        let columns = { self.subquery.columns.iter() }.map(|(column, _)| batch.column(*column));
-        let columns: Vec<ArrayRef> = columns.cloned().collect();
+        let columns = self.outer_columns(batch);
         let keys = match &self.encoder {
             Some(encoder) => Some(encoder.convert_columns(&columns)?),
             None => None,
@@ -125,17 +131,11 @@ impl Runs {
         Ok(())
     }
 
-    /// Runs the subquery for a row.
+    /// The one value of the subquery for a row.
     async fn run(&mut self, columns: &[ArrayRef], row: usize) -> Result<ScalarValue> {
-        let values = columns.iter();
-        let values = values.map(|column| ScalarValue::try_from_array(column, row));
-        self.subquery.row.set(values.collect::<Result<_>>()?);
-        let report = Arc::new(Report::default());
-        let context = self.reporting_to(&report);
-        let plan = reset_plan_states(Arc::clone(&self.subquery.plan))?;
-        let mut rows = execute_stream(plan, context)?;
+        let mut run = self.begin_run(columns, row)?;
         let mut value = None;
-        while let Some(batch) = rows.next().await.transpose()? {
+        while let Some(batch) = run.rows.next().await.transpose()? {
             if batch.num_rows() + usize::from(value.is_some()) > 1 {
                 return Err(DataFusionError::External(Box::new(SeveralRows)));
             }
@@ -143,10 +143,46 @@ impl Runs {
                 value = Some(ScalarValue::try_from_array(batch.column(0), 0)?);
             }
         }
-        drop(rows);
-        self.add(&report);
+        self.end_run(run);
         self.slice.share().await;
         value.map_or_else(|| ScalarValue::try_new_null(self.field.data_type()), Ok)
+    }
+
+    /// Lets others have the thread.
+    pub(super) async fn share(&mut self) {
+        self.slice.share().await;
+    }
+
+    /// The outer columns of a batch.
+    pub(super) fn outer_columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        let columns = self.subquery.columns.iter();
+        columns
+            .map(|(column, _)| Arc::clone(batch.column(*column)))
+            .collect()
+    }
+
+    /// Runs the subquery for a row, while no other run goes on.
+    pub(super) fn begin_run(&self, columns: &[ArrayRef], row: usize) -> Result<Running> {
+        let values = columns.iter();
+        let values = values.map(|column| ScalarValue::try_from_array(column, row));
+        self.subquery.row.set(values.collect::<Result<_>>()?);
+        let report = Arc::new(Report::default());
+        let context = self.reporting_to(&report);
+        let plan = reset_plan_states(Arc::clone(&self.subquery.plan))?;
+        let rows = execute_stream(plan, context)?;
+        Ok(Running { rows, report })
+    }
+
+    /// Adds what a run took to the statement's.
+    pub(super) fn end_run(&mut self, run: Running) {
+        drop(run.rows);
+        self.statement.report.add_reads(run.report.reads());
+        for table in run.report.tables() {
+            match self.tables.iter_mut().find(|known| known.id == table.id) {
+                Some(known) => known.add_run(&table),
+                None => self.tables.push(table),
+            }
+        }
     }
 
     /// The context of a run, with a report of its own. Functions are in the plan already.
@@ -166,16 +202,6 @@ impl Runs {
             HashMap::new(),
             self.context.runtime_env(),
         ))
-    }
-
-    fn add(&mut self, report: &Report) {
-        self.statement.report.add_reads(report.reads());
-        for table in report.tables() {
-            match self.tables.iter_mut().find(|known| known.id == table.id) {
-                Some(known) => known.add_run(&table),
-                None => self.tables.push(table),
-            }
-        }
     }
 }
 

@@ -23,7 +23,7 @@ use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner, raise};
-use mayfly_sql::planning::{Optimized, optimized_with_tables, physical_with_tables};
+use mayfly_sql::planning::{Optimized, planned_with_tables};
 use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
 use mayfly_sql::source::Source;
@@ -364,10 +364,8 @@ impl Job {
         planned: Planned,
     ) -> Result<(Optimized, Ready), MySqlError> {
         self.running.enter(Stage::Preparing);
-        let logical = optimized_with_tables(state, planned.plan);
-        let logical = logical.map_err(|error| errors::from_plan(&error))?;
-        let plan = planning::wait(physical_with_tables(state, &logical));
-        let mut plan = plan.map_err(|error| errors::from_plan(&error))?;
+        let plans = planning::wait(planned_with_tables(state, planned.plan));
+        let (logical, mut plan) = plans.map_err(|error| errors::from_plan(&error))?;
         if self.connection.values.lock().refuses_misfits {
             plan = in_turn::in_turn(plan).map_err(|error| errors::from_plan(&error))?;
         }

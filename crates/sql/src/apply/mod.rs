@@ -24,5 +24,7 @@ mod planner;
 mod rewrite;
 mod tests_of_rows;
 
+pub use node::applied_subquery;
+pub(crate) use outer::names_outer_row;
 pub use planner::PlanApplies;
 pub(crate) use rewrite::with_applied;

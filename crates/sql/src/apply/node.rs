@@ -10,8 +10,9 @@ use datafusion::common::{
     Column, DFSchema, DFSchemaRef, ExprSchema, Result, TableReference, internal_err,
 };
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+use mayfly_exec::Yield;
 
-/// The rows of the input, with the value of a subquery as one more column.
+/// The rows of the input, beside what a subquery has for each of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Apply {
     pub(super) input: LogicalPlan,
@@ -19,7 +20,7 @@ pub(super) struct Apply {
     schema: DFSchemaRef,
 }
 
-/// A subquery of one column and at most one row, which has been optimized.
+/// A subquery, which has been optimized.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Subquery {
     pub(super) plan: LogicalPlan,
@@ -27,18 +28,22 @@ pub(super) struct Subquery {
     pub(super) outer: Vec<(usize, Column)>,
     /// Whether it may have another value for the same outer row.
     pub(super) varies: bool,
+    pub(super) yields: Yield,
 }
 
 impl Apply {
     pub(super) fn over(input: LogicalPlan, subquery: Subquery) -> Result<Apply> {
-        let value = subquery.plan.schema().field(0).clone().with_nullable(true);
         let schema = input.schema();
-        let columns = schema
-            .iter()
+        let found = subquery.plan.schema().iter().map(|(table, field)| {
+            let is_nullable = subquery.yields != Yield::Rows || field.is_nullable();
+            let field = field.as_ref().clone().with_nullable(is_nullable);
+            (table.cloned(), Arc::new(field))
+        });
+        let columns = { schema.iter() }
             .map(|(table, field)| (table.cloned(), Arc::clone(field)))
-            .chain([(None, Arc::new(value))]);
+            .chain(found);
         let columns: Vec<(Option<TableReference>, FieldRef)> = columns.collect();
-        let schema = DFSchema::new_with_metadata(columns, schema.metadata().clone())?;
+        let schema = DFSchema::new_with_metadata(columns, schema.as_arrow().metadata().clone())?;
         Ok(Apply {
             input,
             subquery,
@@ -46,10 +51,10 @@ impl Apply {
         })
     }
 
-    /// The column that the value is in.
-    pub(super) fn value(&self) -> Column {
-        let (_, value) = self.schema.qualified_field(self.schema.fields().len() - 1);
-        Column::new_unqualified(value.name())
+    /// What is beside the columns of the input.
+    pub(super) fn found(&self) -> Vec<Column> {
+        let count = self.input.schema().fields().len();
+        self.schema.columns().split_off(count)
     }
 
     /// The places of the outer columns among those of the input.
@@ -89,7 +94,7 @@ impl UserDefinedLogicalNodeCore for Apply {
 
     /// A condition on the input alone is asked before the subquery runs.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        HashSet::from([self.value().name])
+        self.found().into_iter().map(|column| column.name).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,6 +130,15 @@ impl UserDefinedLogicalNodeCore for Apply {
         needed.dedup();
         Some(vec![needed])
     }
+}
+
+/// The plan of the subquery that a node runs for each of its rows, if it is such a node.
+pub fn applied_subquery(node: &LogicalPlan) -> Option<&LogicalPlan> {
+    let LogicalPlan::Extension(extension) = node else {
+        return None;
+    };
+    let apply = extension.node.as_any().downcast_ref::<Apply>()?;
+    Some(&apply.subquery.plan)
 }
 
 /// The field of a column as the rows of a plan have it.

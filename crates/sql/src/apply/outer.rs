@@ -7,9 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 use mayfly_exec::slots::placeholder;
@@ -17,6 +18,46 @@ use mayfly_exec::slots::placeholder;
 use super::node::field_of;
 use crate::planning::check;
 use crate::typing::{subquery_of, with_subquery};
+
+/// Whether an expression has a subquery that names a row around it, itself or by one of its own.
+pub(crate) fn names_outer_row(expr: &Expr) -> Result<bool> {
+    expr.exists(|expr| match subquery_of(expr) {
+        Some(subquery) => is_correlated(subquery),
+        None => Ok(false),
+    })
+}
+
+pub(super) fn is_correlated(subquery: &Subquery) -> Result<bool> {
+    Ok(!subquery.outer_ref_columns.is_empty() || reaches_out(&subquery.subquery, &mut Vec::new())?)
+}
+
+/// Whether a plan names rows around the queries that it stands in.
+fn reaches_out(plan: &LogicalPlan, between: &mut Vec<DFSchema>) -> Result<bool> {
+    check()?;
+    for input in plan.inputs() {
+        if reaches_out(input, between)? {
+            return Ok(true);
+        }
+    }
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        expr.apply(|expr| {
+            if let Expr::OuterReferenceColumn(_, column) = expr {
+                found |= !{ between.iter() }.any(|query| field_of(query, column).is_some());
+            } else if let Some(subquery) = subquery_of(expr) {
+                between.push(merge_schema(&plan.inputs()));
+                let reaches = reaches_out(&subquery.subquery, between);
+                between.pop();
+                found |= reaches?;
+            }
+            Ok(match found {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })
+    })?;
+    Ok(found)
+}
 
 /// A number that nothing else in this process has: placeholders of plans inside one another must
 /// not be taken for each other.
@@ -83,8 +124,12 @@ impl<'a> OuterColumns<'a> {
         check()?;
         let plan = plan.map_children(|input| self.in_plan(input, between).map(Transformed::yes))?;
         let inputs = merge_schema(&plan.data.inputs());
+        // What is computed keeps its name, by which the nodes above know it.
+        let names = NamePreserver::new(&plan.data);
         let changed = plan.data.map_expressions(|expr| {
-            expr.transform_up(|expr| self.in_expression(expr, &inputs, between))
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| self.in_expression(expr, &inputs, between))?;
+            Ok(changed.update_data(|expr| name.restore(expr)))
         })?;
         changed.map_data(LogicalPlan::recompute_schema).data()
     }

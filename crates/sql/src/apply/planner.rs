@@ -5,15 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{
-    DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner, PhysicalPlanningContext,
-};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use mayfly_exec::slots::with_placeholders;
 use mayfly_exec::{ApplyOperator, OuterRow};
 
@@ -70,6 +69,7 @@ impl ExtensionPlanner for Extensions {
             row,
             &apply.outer_places()?,
             apply.subquery.varies,
+            apply.subquery.yields,
         );
         Ok(Some(Arc::new(operator)))
     }

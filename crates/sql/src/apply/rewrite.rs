@@ -2,22 +2,25 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Extension, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+    Expr, Extension, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Sort,
+    SortExpr, Subquery as OuterSubquery,
 };
 
+use mayfly_exec::Yield;
+
 use super::node::{Apply, Subquery, field_of};
-use super::outer::{OuterColumns, next_number};
+use super::outer::{OuterColumns, is_correlated, names_outer_row, next_number};
 use super::tests_of_rows::{compared, exists, result, rows_of};
-use crate::planning::{analyzed, check, optimized};
-use crate::typing::{has_correlated, subquery_of};
+use crate::planning::{analyzed, check, unnested};
+use crate::typing::subquery_of;
 
 /// A plan without types, in which the correlated subqueries that no rule unnests run row by row.
 ///
@@ -36,11 +39,11 @@ pub(crate) fn with_applied(state: &SessionState, plan: LogicalPlan) -> Result<Lo
 
 /// A node over the values of its subqueries; `None` if it needs none.
 fn at_node(state: &SessionState, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    let mut is_asked = false;
+    let mut is_asked = matches!(node, LogicalPlan::Join(join) if lateral(join).is_some());
     for expr in node.expressions() {
-        is_asked |= has_correlated(&expr)?;
+        is_asked |= names_outer_row(&expr)?;
     }
-    if !is_asked || optimized(state, node.clone()).is_ok() {
+    if !is_asked || unnested(state, node.clone()).is_ok() {
         return Ok(None);
     }
     let applied = match node {
@@ -49,6 +52,7 @@ fn at_node(state: &SessionState, node: &LogicalPlan) -> Result<Option<LogicalPla
             Some(applied) => applied,
             None => return Ok(None),
         },
+        LogicalPlan::Sort(sort) => sorted(state, sort)?,
         _ => match node.inputs().as_slice() {
             [input] => over_input(state, node, input)?,
             _ => return Ok(None),
@@ -76,7 +80,7 @@ fn filtered(state: &SessionState, filter: &Filter) -> Result<LogicalPlan> {
     let mut applied = Vec::new();
     for term in split_conjunction_owned(filter.predicate.clone()) {
         let is_plain =
-            !has_correlated(&term)? || optimized(state, over(term.clone(), &filter.input)?).is_ok();
+            !names_outer_row(&term)? || unnested(state, over(term.clone(), &filter.input)?).is_ok();
         match is_plain {
             true => plain.push(term),
             false => applied.push(term),
@@ -97,6 +101,9 @@ fn filtered(state: &SessionState, filter: &Filter) -> Result<LogicalPlan> {
 /// A join: an inner one is filtered behind it. A subquery in ON of another is the value of a row of
 /// one side; `None` where one names both.
 fn joined(state: &SessionState, join: &Join) -> Result<Option<LogicalPlan>> {
+    if let Some(subquery) = lateral(join) {
+        return beside(state, join, subquery);
+    }
     let Some(condition) = &join.filter else {
         return Ok(None);
     };
@@ -109,7 +116,7 @@ fn joined(state: &SessionState, join: &Join) -> Result<Option<LogicalPlan>> {
     let mut sides = [&join.left, &join.right].map(|side| Some(side.as_ref().clone()));
     let mut terms = Vec::new();
     for mut term in split_conjunction_owned(condition.clone()) {
-        if has_correlated(&term)? {
+        if names_outer_row(&term)? {
             let named = outer_columns(&term)?;
             let side = sides.iter_mut().find(|side| {
                 side.as_ref().is_some_and(|side| {
@@ -144,6 +151,47 @@ fn joined(state: &SessionState, join: &Join) -> Result<Option<LogicalPlan>> {
     Ok(Some(LogicalPlan::Join(join)))
 }
 
+/// The subquery on the right side of a join that names columns of the left one.
+fn lateral(join: &Join) -> Option<&OuterSubquery> {
+    let below = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+        right => right,
+    };
+    match below {
+        LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty() => Some(subquery),
+        _ => None,
+    }
+}
+
+/// The rows of a join's left side, each beside those that the subquery on the right has for it.
+fn beside(
+    state: &SessionState,
+    join: &Join,
+    subquery: &OuterSubquery,
+) -> Result<Option<LogicalPlan>> {
+    let yields = match join.join_type {
+        JoinType::Inner => Yield::Rows,
+        JoinType::Left => Yield::RowsOrNull,
+        _ => return Ok(None),
+    };
+    let mut rows = Rows::of(state, join.left.as_ref().clone())?;
+    let on = join.on.iter();
+    let on = on.map(|(left, right)| left.clone().eq(right.clone()));
+    let condition = conjunction(on.chain(join.filter.clone()));
+    rows.apply(yields, |outer| {
+        let plan = outer.in_subquery(subquery.subquery.as_ref().clone())?;
+        let mut plan = LogicalPlanBuilder::from(plan);
+        if let LogicalPlan::SubqueryAlias(alias) = join.right.as_ref() {
+            plan = plan.alias(alias.alias.clone())?;
+        }
+        match condition {
+            Some(condition) => plan.filter(outer.in_value(condition)?)?.build(),
+            None => plan.build(),
+        }
+    })?;
+    Ok(Some(rows.plan))
+}
+
 /// The outer columns of the subqueries of an expression, and what it compares with them.
 fn outer_columns(expr: &Expr) -> Result<Vec<Column>> {
     let mut found = Vec::new();
@@ -163,6 +211,33 @@ fn outer_columns(expr: &Expr) -> Result<Vec<Column>> {
         Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
     })?;
     Ok(found)
+}
+
+/// An order: a subquery in it names rows of the query, of which the select list below the order may
+/// have no column.
+fn sorted(state: &SessionState, sort: &Sort) -> Result<LogicalPlan> {
+    let (mut rows, list) = match sort.input.as_ref() {
+        LogicalPlan::Projection(list) => {
+            let rows = Rows::of(state, list.input.as_ref().clone())?;
+            (rows, Some(&list.expr))
+        }
+        input => (Rows::of(state, input.clone())?, None),
+    };
+    let before = rows.plan.schema().fields().len();
+    let mut keys = Vec::with_capacity(sort.expr.len());
+    for key in &sort.expr {
+        keys.push(SortExpr {
+            expr: rows.with_values(key.expr.clone())?,
+            ..key.clone()
+        });
+    }
+    let found = rows.plan.schema().columns().split_off(before);
+    let mut plan = LogicalPlanBuilder::from(rows.plan);
+    if let Some(list) = list {
+        let found = found.into_iter().map(Expr::Column);
+        plan = plan.project(list.iter().cloned().chain(found))?;
+    }
+    plan.sort_with_limit(keys, sort.fetch)?.build()
 }
 
 /// Any other node of one input.
@@ -199,11 +274,9 @@ impl<'a> Rows<'a> {
 
     /// An expression with columns in the place of its correlated subqueries.
     fn with_values(&mut self, expr: Expr) -> Result<Expr> {
-        let expr = expr.transform_up(|expr| {
-            if !subquery_of(&expr).is_some_and(|of| !of.outer_ref_columns.is_empty()) {
-                return Ok(Transformed::no(expr));
-            }
-            self.value_of(expr).map(Transformed::yes)
+        let expr = expr.transform_up(|expr| match subquery_of(&expr) {
+            Some(subquery) if is_correlated(subquery)? => self.value_of(expr).map(Transformed::yes),
+            _ => Ok(Transformed::no(expr)),
         });
         expr.data()
     }
@@ -260,33 +333,49 @@ impl<'a> Rows<'a> {
         &mut self,
         subquery: impl FnOnce(&mut OuterColumns<'_>) -> Result<LogicalPlan>,
     ) -> Result<Expr> {
+        let found = self.apply(Yield::Value, |outer| {
+            let plan = subquery(outer)?;
+            let value = Expr::Column(plan.schema().columns().swap_remove(0));
+            let name = format!("value of subquery {}", next_number());
+            LogicalPlanBuilder::from(plan)
+                .project([value.alias(name)])?
+                .build()
+        })?;
+        match <[Column; 1]>::try_from(found) {
+            Ok([value]) => Ok(Expr::Column(value)),
+            Err(_) => internal_err!("a value has one column"),
+        }
+    }
+
+    /// Puts what a subquery has for each row beside it; gives its columns.
+    fn apply(
+        &mut self,
+        yields: Yield,
+        subquery: impl FnOnce(&mut OuterColumns<'_>) -> Result<LogicalPlan>,
+    ) -> Result<Vec<Column>> {
         let mut outer = OuterColumns::of(self.plan.schema());
         let plan = subquery(&mut outer)?;
         let outer = outer.found();
-        let value = Expr::Column(plan.schema().columns().swap_remove(0));
-        let name = format!("value of subquery {}", next_number());
-        let plan = LogicalPlanBuilder::from(plan)
-            .project([value.alias(name)])?
-            .build()?;
         let plan = optimized_or_applied(self.state, plan)?;
         let subquery = Subquery {
             varies: varies(&plan)?,
             plan,
             outer,
+            yields,
         };
         let apply = Apply::over(self.plan.clone(), subquery)?;
-        let value = apply.value();
+        let found = apply.found();
         self.plan = LogicalPlan::Extension(Extension {
             node: Arc::new(apply),
         });
-        Ok(Expr::Column(value))
+        Ok(found)
     }
 }
 
 /// The plan of a subquery, whose own subqueries run row by row where nothing else will do.
 fn optimized_or_applied(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    optimized(state, plan.clone()).or_else(|error| {
-        let applied = with_applied(state, plan).and_then(|plan| optimized(state, plan));
+    unnested(state, plan.clone()).or_else(|error| {
+        let applied = with_applied(state, plan).and_then(|plan| unnested(state, plan));
         applied.map_err(|_| error)
     })
 }

@@ -54,15 +54,14 @@ pub(super) fn compared(
 
 /// The result by its number, which is NULL where there are no rows.
 pub(super) fn result(number: &Expr, quantifier: &SetQuantifier, negated: bool) -> Result<Expr> {
-    let (decided, decides, otherwise) = match quantifier {
-        SetQuantifier::Any => (TRUE, 1_i64, 0_i64),
-        SetQuantifier::All => (FALSE, 0, 1),
+    let (decided, decides) = match quantifier {
+        SetQuantifier::Any => (TRUE, true),
+        SetQuantifier::All => (FALSE, false),
     };
-    let shown = |truth: i64| lit(if negated { 1 - truth } else { truth });
-    when(number.clone().eq(lit(decided)), shown(decides))
+    when(number.clone().eq(lit(decided)), lit(decides != negated))
         .when(
             number.clone().eq(lit(UNKNOWN)),
-            Expr::Literal(ScalarValue::Int64(None), None),
+            lit(ScalarValue::Boolean(None)),
         )
-        .otherwise(shown(otherwise))
+        .otherwise(lit(decides == negated))
 }

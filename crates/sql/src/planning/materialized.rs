@@ -30,8 +30,7 @@ use mayfly_exec::{Materialized, WithMaterialized, WorkRows};
 use super::optimize::{analyzed, physical, with_rules};
 use super::size::hold;
 use super::watch::check;
-use crate::apply::with_applied;
-use crate::typing::has_correlated;
+use crate::apply::{names_outer_row, with_applied};
 
 /// The plan of a query and those of its tables; a table is read by plans behind it and by that of
 /// the query.
@@ -43,28 +42,46 @@ pub struct Optimized {
     pub tables: Vec<(Materialized, LogicalPlan)>,
 }
 
-/// The plans that a session makes of one that has no types yet. Where rules cannot make a join of a
-/// correlated subquery, it runs row by row.
+/// The plans that a session makes of one that has no types yet, and the operators. Where rules
+/// cannot make a join of a correlated subquery, it runs row by row.
 ///
 /// # Errors
-/// Those of the rules, and those of the watch.
-pub fn optimized_with_tables(state: &SessionState, plan: LogicalPlan) -> Result<Optimized> {
+/// Those of the rules and of the planner, and those of the watch.
+pub async fn planned_with_tables(
+    state: &SessionState,
+    plan: LogicalPlan,
+) -> Result<(Optimized, Arc<dyn ExecutionPlan>)> {
     if !names_outer_rows(&plan)? {
-        return optimized_by_rules(state, plan);
+        return planned_by_rules(state, plan).await;
     }
-    optimized_by_rules(state, plan.clone()).or_else(|error| {
-        let applied = with_applied(state, plan);
-        let optimized = applied.and_then(|plan| optimized_by_rules(state, plan));
-        optimized.map_err(|_| error)
-    })
+    match planned_by_rules(state, plan.clone()).await {
+        Ok(planned) => Ok(planned),
+        Err(error) => {
+            let planned = match with_applied(state, plan) {
+                Ok(plan) => planned_by_rules(state, plan).await,
+                Err(error) => Err(error),
+            };
+            planned.map_err(|_| error)
+        }
+    }
+}
+
+async fn planned_by_rules(
+    state: &SessionState,
+    plan: LogicalPlan,
+) -> Result<(Optimized, Arc<dyn ExecutionPlan>)> {
+    let optimized = optimized_with_tables(state, plan)?;
+    let operators = physical_with_tables(state, &optimized).await?;
+    Ok((optimized, operators))
 }
 
 /// Whether a plan has correlated subqueries, those of its subqueries apart.
 fn names_outer_rows(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| {
-        let mut found = false;
+        let mut found = matches!(node, LogicalPlan::Subquery(lateral)
+            if !lateral.outer_ref_columns.is_empty());
         node.apply_expressions(|expr| {
-            found = has_correlated(expr)?;
+            found |= names_outer_row(expr)?;
             Ok(match found {
                 true => TreeNodeRecursion::Stop,
                 false => TreeNodeRecursion::Continue,
@@ -74,7 +91,7 @@ fn names_outer_rows(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-fn optimized_by_rules(state: &SessionState, plan: LogicalPlan) -> Result<Optimized> {
+fn optimized_with_tables(state: &SessionState, plan: LogicalPlan) -> Result<Optimized> {
     hold(&plan)?;
     let plan = analyzed(state, plan)?;
     let (plan, tables) = split(plan)?;
@@ -100,10 +117,7 @@ fn optimized_by_rules(state: &SessionState, plan: LogicalPlan) -> Result<Optimiz
 }
 
 /// The operators of a query and its tables.
-///
-/// # Errors
-/// As of [`physical`].
-pub async fn physical_with_tables(
+async fn physical_with_tables(
     state: &SessionState,
     optimized: &Optimized,
 ) -> Result<Arc<dyn ExecutionPlan>> {

@@ -54,7 +54,7 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// The refusal of a subquery.
-pub(super) fn refused() -> DataFusionError {
+pub(crate) fn refused() -> DataFusionError {
     let what = "this form of correlated subquery";
     raise(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]))
 }

@@ -42,8 +42,9 @@ pub(crate) mod union;
 mod zero;
 
 pub(crate) use coercion::Coercion;
+pub(crate) use correlated::refused;
 pub use looked_up::LOOKED_UP;
 pub use operators::Operators;
-pub(crate) use partners::{has_correlated, subquery_of, with_subquery};
+pub(crate) use partners::{subquery_of, with_subquery};
 pub use rule::Typing;
 pub use types::type_planner;

@@ -312,7 +312,7 @@ pub(super) fn has_subquery(expr: &Expr) -> Result<bool> {
 }
 
 /// Whether an expression has a subquery that names a column of the rows around it.
-pub(crate) fn has_correlated(expr: &Expr) -> Result<bool> {
+pub(super) fn has_correlated(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| Ok(subquery_of(expr).is_some_and(is_correlated)))
 }
 

@@ -71,6 +71,7 @@ impl<'s> Blocks<'s> {
             scans,
             mut leaves,
             operations,
+            ..
         } = reader;
         let mut owners = Owners::new(selects);
         for operation in &operations {

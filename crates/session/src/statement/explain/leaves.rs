@@ -3,7 +3,7 @@
 //! Owns: the leaves of a physical plan, each with the name that the query has for its table. Never:
 //! knows which SELECT a table belongs to.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{
-    Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan, ReadAgain,
-    TableScan, Why, first_file, temp_tables_of,
+    Access, ApplyOperator, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, MaterializedScan,
+    ReadAgain, TableScan, Why, first_file, temp_tables_of,
 };
+use mayfly_sql::apply::applied_subquery;
 use mayfly_sql::file_name;
 use mayfly_sql::inner_name::shown;
 use mayfly_sql::planning::{Optimized, is_materialized};
@@ -101,6 +102,9 @@ fn of_level(
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
+        if let Some(subquery) = applied_subquery(node) {
+            values.push(Arc::new(subquery.clone()));
+        }
         match node {
             LogicalPlan::Filter(filter) => {
                 filters_above += 1;
@@ -348,6 +352,8 @@ pub(super) struct PlanReader {
     pub(super) scans: Vec<Scan>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) operations: Vec<Operation>,
+    /// The subqueries that run row by row.
+    applied: VecDeque<Arc<dyn ExecutionPlan>>,
 }
 
 impl PlanReader {
@@ -356,10 +362,18 @@ impl PlanReader {
             scans,
             leaves: Vec::new(),
             operations: Vec::new(),
+            applied: VecDeque::new(),
         }
     }
 
     pub(super) fn read(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        self.read_part(plan);
+        while let Some(subquery) = self.applied.pop_front() {
+            self.read_part(&subquery);
+        }
+    }
+
+    fn read_part(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         let from = self.leaves.len();
         self.read_node(plan);
         let to = self.leaves.len();
@@ -373,9 +387,9 @@ impl PlanReader {
     fn read_node(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         if let Some(apply) = plan.downcast_ref::<KeyApply>() {
             let before = self.leaves.len();
-            self.read(apply.outer());
+            self.read_part(apply.outer());
             let asked = asked(apply.values(), &self.leaves[before..]);
-            self.read(apply.inner());
+            self.read_part(apply.inner());
             if let Some(leaf) = self.leaves.last_mut() {
                 leaf.asked = Some(asked);
             }
@@ -383,7 +397,7 @@ impl PlanReader {
         }
         if let Some(join) = plan.downcast_ref::<KeyJoin>() {
             let before = self.leaves.len();
-            self.read(join.outer());
+            self.read_part(join.outer());
             let asked = asked(join.values(), &self.leaves[before..]);
             let table = &join.found().table;
             let rows = usize::try_from(join.rows_each()).ok();
@@ -397,6 +411,10 @@ impl PlanReader {
             self.leaves.push(leaf);
             return;
         }
+        if let Some(apply) = plan.downcast_ref::<ApplyOperator>() {
+            // What subqueries read comes last.
+            self.applied.push_back(Arc::clone(apply.subquery()));
+        }
         if plan.is::<ReadAgain>() {
             // The other reading of these tables is shown.
             return;
@@ -406,7 +424,7 @@ impl PlanReader {
             self.read_leaf(plan);
         }
         for child in children {
-            self.read(child);
+            self.read_part(child);
         }
     }
 

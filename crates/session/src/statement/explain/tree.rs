@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
-use mayfly_exec::{JoinOperator, SidewaysOperator};
+use mayfly_exec::{ApplyOperator, JoinOperator, SidewaysOperator};
 use mayfly_sql::inner_name::shown_in;
 
 use super::target::Target;
@@ -59,6 +59,10 @@ fn add(plan: &Arc<dyn ExecutionPlan>, depth: usize, told: Told, lines: &mut Vec<
     lines.push(line);
     for child in plan.children() {
         add(child, depth + 1, told, lines);
+    }
+    if let Some(apply) = plan.downcast_ref::<ApplyOperator>() {
+        // Each run has operators of its own, so that these have counted nothing.
+        add(apply.subquery(), depth + 1, Told::Plan, lines);
     }
 }
 
