@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::server::{DATABASE, Flavour, Server, Start};
-use super::{Failure, Job, KILLED, Reply, System};
+use super::system::{Failure, Job, KILLED, Reply, System};
 use crate::answer::shortened;
 use crate::args::SystemName;
 use crate::child::{self, Spec, Watch};
