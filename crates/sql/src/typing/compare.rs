@@ -10,7 +10,7 @@ use mayfly_types::{BlobSize, CASELESS, COLLATION_KEY, ColumnType, ErrorCode, MyS
 
 use super::listed;
 use super::nameless::{data_type_of, type_of};
-use super::partners::subquery_of;
+use super::subquery_expressions::subquery_of;
 use crate::functions::calendar::{self, DAY_MICROS};
 use crate::functions::own::{COMPARE, TO_DOUBLE};
 use crate::functions::{call, cast, raise, read_integer};

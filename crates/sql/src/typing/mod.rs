@@ -36,6 +36,7 @@ mod quantified;
 mod rule;
 mod same_names;
 mod subquery;
+mod subquery_expressions;
 pub mod syntax;
 mod types;
 pub(crate) mod union;

@@ -14,7 +14,7 @@ use super::compare::{
     without_case,
 };
 use super::nameless::{data_type_of, type_of};
-use super::partners::is_correlated;
+use super::subquery_expressions::is_correlated;
 use super::{listed, subquery};
 use crate::functions::own::LIKE;
 use crate::functions::{call, cast};

@@ -5,7 +5,8 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::{Arithmetic, Operator};
+use super::Arithmetic;
+use super::operator::Operator;
 use crate::functions::define::raise;
 use crate::functions::unify::{decimal, double, exact_digits, shown_digits};
 

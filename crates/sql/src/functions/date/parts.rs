@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::day32;
+use super::digits::day32;
 use super::interval::unit;
 use crate::functions::calendar::{
     self, DAY_MICROS, DAY_SECONDS, EPOCH_DAYS, MICROS, MONTHS, Parts, WEEKDAYS,
