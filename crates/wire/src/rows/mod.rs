@@ -9,7 +9,6 @@
 
 mod binary;
 mod cells;
-mod document;
 mod text;
 
 #[cfg(test)]
