@@ -34,6 +34,7 @@ mod number;
 pub(crate) mod octets;
 pub(crate) mod one_key;
 pub mod own;
+mod raise;
 mod regexp;
 mod results;
 pub(crate) mod seeded;
@@ -59,15 +60,16 @@ use datafusion::optimizer::Analyzer;
 
 pub use arithmetic::refusing_zero;
 pub use cast::{assignment, converted, rows_seen, see_again, shown_texts, skip_rows, zero};
-pub use define::raise;
 pub use information::random_uuid;
 pub use json::is_json;
 pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
+pub use raise::raise;
+pub use session_values::Waiting;
 pub(crate) use session_values::looked_at;
 pub use session_values::{SessionValues, Values, aside};
-pub use waiting::{Waiting, waits};
+pub use waiting::waits;
 pub(crate) use waiting::{has_waiting, is_waiting};
 
 use arithmetic::{Operator, arithmetic as operator};

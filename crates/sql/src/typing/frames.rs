@@ -28,7 +28,7 @@ use super::nameless::{data_type_of, type_of};
 use crate::functions::calendar::DAY_MICROS;
 use crate::functions::date::interval::Interval;
 use crate::functions::unify::{self, DECIMAL_SCALE};
-use crate::functions::{cast, define};
+use crate::functions::{cast, raise};
 
 /// What a window without a name is called in errors.
 const UNNAMED: &str = "<unnamed window>";
@@ -180,5 +180,5 @@ fn convert(key: &mut Expr, to: ColumnType) {
 }
 
 fn wrong(code: ErrorCode) -> datafusion::error::DataFusionError {
-    define::raise(MySqlError::new(code, &[&UNNAMED]))
+    raise(MySqlError::new(code, &[&UNNAMED]))
 }

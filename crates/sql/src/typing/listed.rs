@@ -22,7 +22,8 @@ use mayfly_types::{ColumnType, TYPE_KEY};
 
 use super::compare::{kind, number_of_bytes};
 use super::frames;
-use crate::functions::listed::{as_text, place};
+use crate::functions::cast::as_text;
+use crate::functions::listed::place;
 use crate::functions::octets::takes_number;
 use crate::functions::{arithmetic, call, cast, define};
 

@@ -33,7 +33,7 @@ use super::nameless::field_of;
 use super::rule::{case_of, metadata_of_value};
 use super::subquery_expressions::{has_subquery, is_correlated};
 use super::{listed, quantified};
-use crate::functions::listed::as_text;
+use crate::functions::cast::as_text;
 use crate::functions::{any_value, raise, single};
 
 /// The value of a subquery; its plan is typed.

@@ -35,7 +35,8 @@ pub(crate) use refusing::refusing_zero_in;
 pub(crate) use shown::{in_databases, text};
 
 use super::call::{Call, Callee, invoke};
-use super::define::{nameless, raise, unbounded};
+use super::define::{nameless, unbounded};
+use super::raise::raise;
 use super::unify::decimal;
 use crate::planning;
 pub(crate) use operator::Operator;

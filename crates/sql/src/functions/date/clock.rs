@@ -12,7 +12,8 @@ use super::digits::{day32, moment_of, most_digits};
 use super::format;
 use crate::functions::calendar::{DAY_MICROS, MICROS};
 use crate::functions::call::Call;
-use crate::functions::define::{Definition, Returns, raise, stable, volatile};
+use crate::functions::define::{Definition, Returns, stable, volatile};
+use crate::functions::raise::raise;
 use crate::functions::{cast, unify};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
