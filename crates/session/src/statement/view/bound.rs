@@ -78,7 +78,7 @@ impl Job {
                     "Thread stack overrun: views are nested too deeply",
                 ));
             }
-            let (query, source) = super::read(&view.query)?;
+            let (query, source) = super::text::read(&view.query)?;
             let references = References::of_query(&query);
             let inside = Inside {
                 database: Some(database.to_owned()),

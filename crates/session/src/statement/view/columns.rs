@@ -63,7 +63,7 @@ impl Job {
         view: &View,
         known: &mut Known,
     ) -> Result<Vec<Column>, MySqlError> {
-        let (query, source) = super::read(&view.query)?;
+        let (query, source) = super::text::read(&view.query)?;
         let references = References::of_query(&query);
         let mut views = BoundViews::inside(database, &view.name);
         let inside = Inside {

@@ -5,6 +5,7 @@
 
 mod bound;
 mod columns;
+mod text;
 mod through;
 
 use std::collections::HashSet;
@@ -12,10 +13,11 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{Query, Select, SelectItem, SetExpr};
 use mayfly_sql::bindings::BoundView;
-use mayfly_sql::parse;
 use mayfly_sql::references::References;
-use mayfly_sql::source::Source;
-use mayfly_sql::statement::{CreateView, DropView, OldView, Statement, TableName};
+use mayfly_sql::statement::CreateView;
+use mayfly_sql::statement::DropView;
+use mayfly_sql::statement::OldView;
+use mayfly_sql::statement::TableName;
 use mayfly_sql::through::Through;
 use mayfly_sql::view::{self, ViewParts};
 use mayfly_table::{View, ViewAlgorithm};
@@ -28,6 +30,7 @@ use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
 pub(crate) use bound::BoundViews;
+use text::read;
 
 /// What an object is that is not what a statement wants.
 const VIEW: &str = "VIEW";
@@ -283,14 +286,6 @@ impl Job {
             .rename_view(database, &view.name, &new.table)
             .map_err(|error| errors::from_table(&error))?;
         Ok(Outcome::done(0))
-    }
-}
-
-/// Reads the query of a view.
-fn read(text: &str) -> Result<(Query, Source), MySqlError> {
-    match parse::parse(text)? {
-        (Statement::Query(query), source) => Ok((*query, source)),
-        _ => Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
     }
 }
 

@@ -270,7 +270,7 @@ impl Job {
             let code = ErrorCode::ViewRecursion;
             return Err(MySqlError::new(code, &[&database, &view.name]));
         }
-        let (query, _) = super::read(&view.query)?;
+        let (query, _) = super::text::read(&view.query)?;
         let bindings = Bindings {
             aggregates: Arc::clone(&self.connection.aggregates),
             database: Some(database.to_owned()),
