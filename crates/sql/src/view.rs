@@ -37,6 +37,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::{Bindings, BoundTable, BoundView};
 use crate::change::only_table;
+use crate::places::offset;
 use crate::planning::extent_of_view;
 use crate::references::{file_path, table_name};
 use crate::rewrite::common_columns::stars;
@@ -44,7 +45,7 @@ use crate::rewrite::merged::is_merged;
 use crate::rewrite::relation::is_dual;
 use crate::scanner::{Lexeme, Scanner};
 use crate::select_list::{column, expression_of};
-use crate::source::{Source, offset};
+use crate::source::Source;
 use crate::statement::CreateView;
 use crate::view_mark::mark;
 use crate::walk;

@@ -18,10 +18,12 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::column::column_type;
 use super::cursor::Cursor;
-use super::{Result, grammar, tokenize};
+use super::grammar;
+use super::own_text::tokenize;
+use super::refusal::Result;
 use crate::dialect::MayflyDialect;
 use crate::file_name::{FileKind, FileOptions, with_options};
-use crate::source;
+use crate::places;
 
 /// Words in front of a table.
 const BEFORE_TABLES: [&str; 7] = [
@@ -60,7 +62,7 @@ pub(super) fn join(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
         let (Some(first), Some(last)) = (within.first(), within.last()) else {
             return Ok(());
         };
-        let offset = |at: Location| source::offset(text, at.line, at.column);
+        let offset = |at: Location| places::offset(text, at.line, at.column);
         let range = offset(first.span.start)..offset(last.span.end);
         let options = text.get(range).unwrap_or_default().to_owned();
         if let Some(word) = tokens.get_mut(name)

@@ -3,7 +3,8 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Result, show_server, unsupported};
+use super::refusal::{Result, unsupported};
+use super::show_server;
 use crate::statement::{
     Filter, Nothing, ProfileKind, ProfileQuery, Scope, Show, Statement, TableName,
 };

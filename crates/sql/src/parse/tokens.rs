@@ -222,7 +222,7 @@ fn hexadecimal(
         next.span.start == end && (is_plain || matches!(next.token, Token::Number(..)))
     });
     if digits.is_empty() || goes_on {
-        let from = crate::source::offset(text, start.line, start.column);
+        let from = crate::places::offset(text, start.line, start.column);
         let behind = text.get(from..).unwrap_or_default();
         let mut names = behind.split(|c: char| !c.is_alphanumeric() && c != '_');
         return unknown_column(token, names.next().unwrap_or_default());

@@ -12,13 +12,12 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableAlias, TableFactor, Value,
 };
 
+use super::call::call;
+use super::column_names::{lower, plain_column};
 use super::ctes::Named;
 use super::declared_names::declared;
-use super::expression::call;
 use super::merged::{is_merged, is_merged_view, is_view};
-use super::qualifiers::name_of;
-use super::relation::base_table;
-use super::{lower, plain_column};
+use super::relation::{base_table, name_of};
 use crate::bindings::Bindings;
 use crate::from_list;
 use crate::functions::own::MARK;

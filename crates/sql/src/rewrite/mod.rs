@@ -4,7 +4,9 @@
 //! variables, `||`, ORDER BY NULL, WITH ROLLUP, ONLY_FULL_GROUP_BY. What depends on types is the
 //! analyzer's. Never looks a name up: what it needs stands in the bindings.
 
+mod call;
 mod chain;
+mod column_names;
 pub(crate) mod common_columns;
 mod ctes;
 mod declared_names;
@@ -26,15 +28,12 @@ mod tuple;
 pub(crate) mod values;
 mod windows;
 
-pub(crate) use expression::{WINDOW_ONLY, call};
-
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut,
-    WindowType,
+    Expr, Function, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select,
+    SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -45,6 +44,9 @@ use crate::select_list::{expression_of, is_wildcard};
 use crate::source::Source;
 use crate::statement::TableName;
 use crate::walk;
+pub(crate) use call::call;
+pub(crate) use column_names::lower;
+pub(crate) use expression::WINDOW_ONLY;
 use long_literals::LongLiterals;
 
 /// A rewritten query and how its columns are labelled.
@@ -531,12 +533,6 @@ impl Visitor for Leftovers<'_> {
     }
 }
 
-/// Columns are compared without regard to case, so all are planned in lower case.
-pub(crate) fn lower(ident: &mut Ident) {
-    ident.value = ident.value.to_lowercase();
-    ident.quote_style = Some('`');
-}
-
 /// The table that an ORDER BY names in front of a column.
 fn qualifier(order_by: &OrderBy) -> Option<String> {
     let OrderByKind::Expressions(list) = &order_by.kind else {
@@ -573,14 +569,5 @@ fn clamp_limit(clause: &mut LimitClause) {
             clamp(offset);
             clamp(limit);
         }
-    }
-}
-
-/// The column that a select item names without more, if it is one.
-fn plain_column(item: &SelectItem) -> Option<&Ident> {
-    match item {
-        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(ident),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last(),
-        _ => None,
     }
 }

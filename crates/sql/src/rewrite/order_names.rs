@@ -16,14 +16,12 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::grouping;
 use super::labels::apart;
-use super::qualifiers::name_of;
 use super::refused::{check_no_window, is_aggregate};
-use super::relation::base_table;
+use super::relation::{base_table, name_of};
 use crate::bindings::Bindings;
-use crate::from_list;
 use crate::functions::own::MARK;
 use crate::select_list::{expression_of, is_wildcard, table_of_star};
-use crate::walk;
+use crate::{from_list, walk};
 
 /// Sets the aliases apart that the ORDER BY of a select does not mean, and where the columns may
 /// have any name those of the names of columns that `*` shows. They may in the outermost select,

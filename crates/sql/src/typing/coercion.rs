@@ -21,7 +21,7 @@ use datafusion::optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionR
 
 use super::compare::is_truth;
 use super::nameless::data_type_of;
-use super::rule::columns_below;
+use super::node::columns_below;
 use crate::functions::{arithmetic, cast, define};
 use crate::planning::check;
 

@@ -14,6 +14,7 @@
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
 mod branches;
+mod case;
 mod coercion;
 pub(crate) mod compare;
 mod computed_keys;
@@ -26,6 +27,7 @@ mod joined;
 mod listed;
 mod looked_up;
 mod nameless;
+mod node;
 mod operators;
 mod outer_keys;
 mod outer_types;

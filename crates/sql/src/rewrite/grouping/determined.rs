@@ -15,15 +15,14 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Query, Select, SelectItem, TableFactor, Visit, Visitor,
 };
 
-use super::Known;
 use super::dependencies::{Dependency, dependencies};
 use super::keys::{flat_keys, is_rolled_up, position};
+use super::known::Known;
 use crate::bindings::BoundTable;
-use crate::from_list;
 use crate::references::table_name;
 use crate::rewrite::relation::base_table;
 use crate::select_list::expression_of;
-use crate::walk;
+use crate::{from_list, walk};
 
 /// A column of FROM: the number of its table, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

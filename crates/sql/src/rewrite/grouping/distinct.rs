@@ -16,10 +16,11 @@ use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Select, SelectItem,
 };
 
+use super::Loose;
 use super::columns::expand_wildcards;
 use super::determined::{Determined, Tables};
 use super::keys::{constant, flat_keys, is_rolled_up, keys, position};
-use super::{Known, Loose, aliases};
+use super::known::{Known, aliases};
 use crate::select_list::{expression_of, is_wildcard};
 use crate::walk;
 

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::relations;
-use super::{Known, has_aggregate};
+use super::known::{Known, has_aggregate};
 use crate::bindings::Bindings;
 use crate::rewrite::call;
 use crate::rewrite::order_names::finds_column;

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableFactor,
 };
 
-use super::name_of;
+use super::super::relation::name_of;
 use super::relations::lowered;
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::from_list;

@@ -12,7 +12,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::Columns;
 use crate::bindings::SYSTEM_DATABASES;
-use crate::change::TARGETS;
+use crate::changed_names::TARGETS;
 use crate::references::table_name;
 use crate::statement::TableName;
 use crate::{from_list, walk};
