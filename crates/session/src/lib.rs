@@ -79,6 +79,7 @@ mod tracking;
 mod transaction;
 mod variables;
 mod verified;
+mod version;
 mod waiting;
 mod watchdog;
 mod yielding;
@@ -86,15 +87,11 @@ mod yielding;
 pub use client_files::{FileRequest, FileRequests};
 pub use client_memory::ClientMemory;
 pub use clients::Clients;
-pub use engine::{
-    Accounts, DEFAULT_DATABASE, Endpoints, Engine, EngineOptions, TestFaults, VERSION,
-};
+pub use engine::{Accounts, Endpoints, Engine, EngineOptions, TestFaults};
 pub use file_access::FileAccess;
 pub use files::is_table_name;
 pub use kept::KeptRows;
-pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps, shorten_slices};
-pub use mayfly_sql::client_text::read as client_text;
-pub use mayfly_sql::pieces::{Cut, Statements, statements};
+pub use local::DEFAULT_DATABASE;
 pub use outcome::{ColumnInfo, ColumnOrigin, KeyRole, Outcome, RowStream};
 pub use prepared::{Parameter, Prepared, PreparedCommand};
 pub use progress::Progress;
@@ -103,3 +100,8 @@ pub use session::{ProgressHandle, Session, State};
 pub use standard_input::is_named as is_standard_input;
 pub use stats::StatementStats;
 pub use tracking::SessionChange;
+pub use version::VERSION;
+
+pub use mayfly_space::{Compression, FileStatus, IoMode, PageClass, limit_heaps, shorten_slices};
+pub use mayfly_sql::client_text::read as client_text;
+pub use mayfly_sql::pieces::{Cut, Statements, statements};

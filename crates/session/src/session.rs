@@ -7,21 +7,21 @@ use std::sync::atomic::Ordering;
 use mayfly_space::Account;
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
+use crate::abandoned::AbortOnDrop;
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::client_memory::ClientMemory;
 use crate::commands::Command;
 use crate::connection::Connection;
-use crate::execution::AbortOnDrop;
+use crate::engine::Engine;
 use crate::kept::KeptRows;
-use crate::names;
 use crate::outcome::{ColumnInfo, Outcome, RowStream};
 use crate::prepared::{Prepared, PreparedCommand};
 use crate::prepared_database::Away;
 use crate::progress::Progress;
 use crate::running::{CancelHandle, EndHandle, Running};
-use crate::statement;
 use crate::stats::StatementStats;
 use crate::tracking::SessionChange;
+use crate::{names, statement};
 
 /// A connection to an engine: variables, temporary tables, one statement at a time.
 ///
@@ -67,6 +67,19 @@ impl IsPrepared {
 impl Drop for IsPrepared {
     fn drop(&mut self) {
         self.0.is_prepared.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Opens a session.
+    pub fn connect(&self) -> Session {
+        self.connect_as(self.next_connection_id())
+    }
+
+    /// Opens a session that has a number already, from [`Engine::next_connection_id`].
+    pub fn connect_as(&self, id: u64) -> Session {
+        let (connection, client) = self.open_connection(id);
+        Session::new(connection, client)
     }
 }
 

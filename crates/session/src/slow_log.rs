@@ -45,6 +45,7 @@ use mayfly_types::{Level, Warning};
 use crate::files::TEXT_SCAN;
 use crate::progress;
 use crate::stats::Ended;
+use crate::version::VERSION;
 
 /// What `log_slow_verbosity` may name; `full` and `all` are everything.
 const PLAN: &str = "query_plan";
@@ -275,7 +276,7 @@ impl Writer {
         let head = format!(
             "mayfly, Version: {} (Mayfly). started with:\nTcp port: 0  Unix socket: \n\
              Time\t\t    Id Command\tArgument\n",
-            crate::VERSION
+            VERSION
         );
         file.write_all(head.as_bytes())?;
         Ok(Writer {

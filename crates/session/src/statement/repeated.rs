@@ -39,7 +39,7 @@ use mayfly_table::Table;
 use super::Job;
 use super::apart::Apart;
 use super::few_rows::{run_short, unless_warned_elsewhere};
-use super::meanings::Meanings;
+use super::meant_tables::Meanings;
 use super::slots::{Constants, KeptConstants, Slotted};
 use super::statement_values::StatementValues;
 use crate::connection::Connection;

@@ -16,7 +16,7 @@ use super::row_expression::{Of, RowExpression};
 use crate::statement::Job;
 use crate::statement::apart::{Apart, Given};
 use crate::statement::change::{assigned_place, assigns_unique};
-use crate::statement::rules::Rules;
+use crate::statement::table_rules::Rules;
 
 /// Values that are computed, with the places of their columns.
 type Values = Vec<(usize, RowExpression)>;
