@@ -13,7 +13,8 @@ use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 
 use super::abandoned::AbortOnDrop;
-use crate::outcome::{Outcome, crashed, panic_text};
+use crate::crash::{crashed, panic_text};
+use crate::outcome::Outcome;
 use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, Running};
 use crate::session::Session;

@@ -14,8 +14,9 @@ use mayfly_types::MySqlError;
 
 use super::described::{Columns, Described};
 use super::{Job, maintenance_listing};
+use crate::column_info::{ColumnInfo, columns_of};
 use crate::connection::Connection;
-use crate::outcome::{ColumnInfo, Outcome, columns_of};
+use crate::outcome::Outcome;
 use crate::plan_owner::PlanOwner;
 use crate::running::Running;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::meant_tables::Meanings;
-use crate::outcome::ColumnInfo;
+use crate::column_info::ColumnInfo;
 
 /// Queries whose columns are kept; the bytes of the longest, and its columns.
 pub(super) const QUERIES_MAX: usize = 128;

@@ -24,9 +24,10 @@ use mayfly_types::MySqlError;
 use super::Job;
 use super::table_digests::{KnownTable, TEXT_BYTES_MAX};
 use crate::connection::Connection;
+use crate::crash::{crashed, panic_text};
 use crate::digests::DigestCell;
 use crate::gone_tables;
-use crate::outcome::{Outcome, crashed, panic_text};
+use crate::outcome::Outcome;
 
 /// Runs a statement that makes a temporary table as before, or drops one; `None` for any other one,
 /// of which nothing was done.

@@ -1,4 +1,5 @@
-//! Tables that a connection has made and dropped lately, by the digests of the texts behind their names.
+//! Tables that a connection has made and dropped lately, by the digests of the texts behind their
+//! names.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use super::key_condition::choice;
 use super::known::{
     Action, Cell, Chosen, KnownDigests, Meant, NewValue, OnDuplicate, PointStatement,
 };
-use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
+use crate::column_info::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::apart::Given;
 use crate::statement::assign::sources;

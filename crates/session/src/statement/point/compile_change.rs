@@ -10,8 +10,7 @@ use mayfly_table::Table;
 
 use super::compile::{Constants, has_one_row};
 use super::key_condition::{Parted, parted};
-use super::known::{Action, Assignments, Cell, Chosen, NewValue, PointStatement};
-use super::over_rows::OverRows;
+use super::known::{Action, Assignments, Cell, Chosen, NewValue, OverRows, PointStatement};
 use super::row_expression::{Of, RowExpression};
 use crate::statement::Job;
 use crate::statement::apart::{Apart, Given};
