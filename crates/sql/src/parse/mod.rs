@@ -27,6 +27,7 @@ mod replication;
 pub(crate) mod reserved;
 mod set;
 mod show;
+mod show_rest;
 mod show_server;
 #[cfg(test)]
 mod tests;

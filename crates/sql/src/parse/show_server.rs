@@ -6,7 +6,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 use super::absent;
 use super::cursor::Cursor;
 use super::refusal::{Result, unsupported};
-use super::show::{limit, nothing};
+use super::show_rest::{limit, nothing};
 use crate::statement::{Absent, Account, Nothing, Show, Terms};
 
 /// Reads one of these statements behind SHOW, if it is one.

@@ -12,6 +12,7 @@ mod ctes;
 mod declared_names;
 pub(crate) mod expression;
 mod first_seen;
+mod found_columns;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;

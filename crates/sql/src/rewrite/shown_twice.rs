@@ -32,8 +32,8 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::MySqlError;
 
 use super::common_columns::{Found, Outputs, ambiguous, grouped, is_same, nested};
+use super::found_columns::{any, table_has};
 use super::labels::{self, Columns};
-use super::order_names::{any, table_has};
 use super::refused::is_aggregate;
 use super::relation::name_of;
 use crate::from_list;

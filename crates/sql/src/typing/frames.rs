@@ -23,7 +23,7 @@ use datafusion::logical_expr::expr::WindowFunctionParams;
 use datafusion::logical_expr::{Expr, WindowFrameBound, WindowFrameUnits};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, kind};
+use super::kind::{Kind, kind};
 use super::nameless::{data_type_of, type_of};
 use crate::functions::calendar::DAY_MICROS;
 use crate::functions::date::interval::Interval;

@@ -23,8 +23,8 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{kind, number_of_bytes};
 use super::frames;
+use super::kind::{kind, number_of_bytes};
 use crate::functions::cast::as_text;
 use crate::functions::listed::{place, text_type};
 use crate::functions::octets::takes_number;

@@ -24,6 +24,7 @@ pub(crate) mod except;
 mod frames;
 mod grouping_sets;
 mod joined;
+mod kind;
 mod listed;
 mod looked_up;
 mod nameless;

@@ -17,7 +17,8 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, compare, compare_later, is_truth, kind, truth};
+use super::compare::{compare, compare_later, truth};
+use super::kind::{Kind, is_truth, kind};
 use super::listed;
 use super::nameless::data_type_of;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};

@@ -17,7 +17,8 @@ use datafusion::optimizer::AnalyzerRule;
 use mayfly_types::{ColumnType, TYPE_KEY};
 
 use super::case::{case_of, with_digits};
-use super::compare::{Kind, comparable, compare, compare_now, kind_of, truth};
+use super::compare::{comparable, compare, compare_now, truth};
+use super::kind::{Kind, kind_of};
 use super::listed::metadata_of_value;
 use super::nameless::{data_type_of, field_of, type_of};
 use super::node::columns_below;

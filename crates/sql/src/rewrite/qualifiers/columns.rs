@@ -11,7 +11,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::super::relation::name_of;
-use super::relations::lowered;
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::from_list;
 use crate::inner_name::shown;
@@ -193,6 +192,11 @@ enum Found<'a> {
     /// A common table expression, or nothing that is known.
     Columns(Columns),
     Table(&'a BoundTable),
+}
+
+/// Names of columns as they are compared.
+pub(super) fn lowered<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
+    names.into_iter().map(|name| name.to_lowercase()).collect()
 }
 
 #[cfg(test)]

@@ -182,11 +182,6 @@ pub(super) fn starred<'r>(name: &ObjectName, relations: &'r [Relation]) -> Vec<&
     meant.map(Relation::called).collect()
 }
 
-/// Names of columns as they are compared.
-pub(super) fn lowered<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
-    names.into_iter().map(|name| name.to_lowercase()).collect()
-}
-
 /// Whether all tables of an item of FROM are joined by name, from left to right.
 pub(super) fn is_chain(item: &TableWithJoins) -> bool {
     let is_table = |factor| !matches!(factor, &TableFactor::NestedJoin { .. });
