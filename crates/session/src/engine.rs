@@ -217,6 +217,22 @@ pub(crate) struct Globals {
     pub(crate) connections_made: u64,
 }
 
+/// The space that the options ask for.
+fn open_space(options: &EngineOptions) -> Result<Space, MySqlError> {
+    Space::open(SpaceOptions {
+        memory_bytes: memory_of_space(options.memory_bytes),
+        temp_dirs: options.temp_dirs.clone(),
+        temp_limit_bytes: options.temp_limit_bytes,
+        io: options.io,
+        compression: options.compression,
+        page_class: options.page_class,
+        pre_extend_bytes: options.pre_extend_bytes,
+        faults: options.faults.clone().map(|faults| faults.0),
+        ..SpaceOptions::default()
+    })
+    .map_err(|error| errors::from_space(&error))
+}
+
 impl Engine {
     /// Opens the temp space and starts the workers.
     ///
@@ -227,18 +243,7 @@ impl Engine {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let space = Space::open(SpaceOptions {
-            memory_bytes: memory_of_space(options.memory_bytes),
-            temp_dirs: options.temp_dirs.clone(),
-            temp_limit_bytes: options.temp_limit_bytes,
-            io: options.io,
-            compression: options.compression,
-            page_class: options.page_class,
-            pre_extend_bytes: options.pre_extend_bytes,
-            faults: options.faults.clone().map(|faults| faults.0),
-            ..SpaceOptions::default()
-        })
-        .map_err(|error| errors::from_space(&error))?;
+        let space = open_space(&options)?;
         spare_threads::check(threads + STARTED_BESIDE_WORKERS, WORKER_STACK_BYTES)?;
         let runtime = start_threads(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
         spare_threads::keep_one(&runtime);
