@@ -10,7 +10,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask tidy
+usage: cargo xtask tidy [--shrink | --arrows]
        cargo xtask steady RUNS [--load] [--abreast N] [--minutes N] [-- ARGUMENTS OF CARGO TEST]
        cargo xtask dist [--no-build]";
 
@@ -18,19 +18,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["tidy"] => match tidy::run() {
-            Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
-            Ok(problems) => {
-                for problem in &problems {
-                    eprintln!("tidy: {problem}");
-                }
-                eprintln!("tidy: {} problems", problems.len());
-                ExitCode::FAILURE
+        ["tidy"] => tell(tidy::run()),
+        ["tidy", "--shrink"] => tell(tidy::shrink()),
+        ["tidy", "--arrows"] => match tidy::arrows() {
+            Ok(lines) => {
+                lines.iter().for_each(|line| println!("{line}"));
+                ExitCode::SUCCESS
             }
-            Err(error) => {
-                eprintln!("tidy: {error:#}");
-                ExitCode::FAILURE
-            }
+            Err(error) => tell(Err(error)),
         },
         ["steady", arguments @ ..] => match steady::run(arguments) {
             Ok(code) => ExitCode::from(code),
@@ -48,6 +43,24 @@ fn main() -> ExitCode {
         },
         _ => {
             eprintln!("{USAGE}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what breaks a rule.
+fn tell(problems: anyhow::Result<Vec<String>>) -> ExitCode {
+    match problems {
+        Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
+        Ok(problems) => {
+            for problem in &problems {
+                eprintln!("tidy: {problem}");
+            }
+            eprintln!("tidy: {} problems", problems.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("tidy: {error:#}");
             ExitCode::FAILURE
         }
     }

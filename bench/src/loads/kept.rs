@@ -1,6 +1,6 @@
 //! The figures that every load has: memory kept, tables right, nothing failed.
 
-use super::LoadEnd;
+use super::found::LoadEnd;
 use crate::args::SystemName;
 use crate::results::{Figure, Results};
 

@@ -6,15 +6,16 @@
 //! A turn is one script from an empty connection to its end. Contenders take turns; one that has
 //! used up its share of time gets no further turn, and one that fails is not asked again.
 
+mod connection;
 mod embedded;
 mod process;
+mod turn;
 pub(crate) mod wire;
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::args::SystemName;
@@ -26,8 +27,10 @@ use crate::state::State;
 use crate::systems::server::{DATABASE, Flavour, Serve, Server, Start};
 use crate::systems::{Failure, first_line, size_option};
 
+use connection::{Connection, Usage};
 pub(crate) use embedded::run as run_embedded;
 use process::{Framing, Process};
+pub(crate) use turn::{End, LineTime, Turn};
 
 /// The Python side of SQLite and DuckDB.
 const DRIVER: &str = include_str!("../../drivers/script.py");
@@ -87,77 +90,6 @@ pub(crate) struct Line {
     pub(crate) statements: Box<dyn Fn() -> Vec<String>>,
     /// A query after it and the one row that it must give.
     pub(crate) check: Option<(String, String)>,
-}
-
-/// One run of one script by one contender, as it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Turn {
-    pub(crate) script: String,
-    pub(crate) contender: String,
-    pub(crate) system: SystemName,
-    pub(crate) run: usize,
-    pub(crate) memory_bytes: u64,
-    pub(crate) end: End,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum End {
-    Measured {
-        lines: Vec<LineTime>,
-        /// Peak resident size of the process that holds the tables, seen from outside.
-        peak_bytes: u64,
-        /// Most of it that was no file's.
-        anonymous_bytes: u64,
-    },
-    Skipped(String),
-    Failed(String),
-}
-
-/// One line of a turn.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct LineTime {
-    pub(crate) line: String,
-    pub(crate) operations: u64,
-    pub(crate) seconds: f64,
-    /// Bytes from and to the device meanwhile, by the kernel's count.
-    pub(crate) read_bytes: u64,
-    pub(crate) written_bytes: u64,
-    /// Whether its answer was looked at.
-    pub(crate) checked: bool,
-    /// The answer, where it is not the right one.
-    pub(crate) wrong: Option<String>,
-}
-
-/// What a process has used so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usage {
-    peak_bytes: u64,
-    anonymous_bytes: u64,
-    read_bytes: u64,
-    written_bytes: u64,
-}
-
-impl Usage {
-    fn of(watch: &Watch) -> Self {
-        Self {
-            peak_bytes: watch.peak_bytes,
-            anonymous_bytes: watch.anonymous_bytes,
-            read_bytes: watch.read_bytes,
-            written_bytes: watch.written_bytes,
-        }
-    }
-}
-
-/// An open connection with its temporary tables.
-pub(crate) trait Connection {
-    /// Runs statements in order; the time that they took.
-    fn run(&mut self, statements: &[String]) -> Result<Duration, String>;
-    /// Runs a query; its row as tab-separated text.
-    fn ask(&mut self, query: &str) -> Result<String, String>;
-    /// What the process behind it has used so far.
-    fn usage(&mut self) -> Usage;
 }
 
 /// Runs scripts, as the runner of cells runs cells.
@@ -513,16 +445,6 @@ impl Connection for Client {
     fn usage(&mut self) -> Usage {
         self.watch.look();
         Usage::of(&self.watch)
-    }
-}
-
-impl Turn {
-    /// The time of all lines; none for a turn that did not reach its end.
-    fn seconds(&self) -> Option<f64> {
-        match &self.end {
-            End::Measured { lines, .. } => Some(lines.iter().map(|line| line.seconds).sum()),
-            End::Skipped(_) | End::Failed(_) => None,
-        }
     }
 }
 

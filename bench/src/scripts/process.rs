@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{Connection, Usage};
+use super::connection::{Connection, Usage};
 use crate::answer::shortened;
 use crate::child::Watch;
 

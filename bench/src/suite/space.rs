@@ -81,8 +81,3 @@ fn sheet(table: &Table) -> Sheet {
         .collect();
     sheet
 }
-
-/// MiB per second.
-fn rate(bytes: u64, time: Duration) -> f64 {
-    bytes as f64 / f64::from(1 << 20) / time.as_secs_f64().max(1e-9)
-}

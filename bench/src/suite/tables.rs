@@ -4,32 +4,22 @@
 //! constants of this machine (a dependent load, a random one, reading and copying memory), measured
 //! in the same rounds, times the loads and bytes that a structure cannot do without.
 
+mod bench;
 mod dictionary;
 mod heap;
 mod lines;
 mod machine;
 mod tree;
 
-use std::path::{Path, PathBuf};
-
-use mayfly_space::{Compression, Space, SpaceOptions};
+use std::path::Path;
 
 use crate::args::BenchArgs;
 use crate::error::{BenchError, data_error};
-use crate::results::{Results, Sheet};
+use crate::results::Results;
 
+use bench::Bench;
 pub(crate) use lines::Line;
 use machine::Machine;
-
-/// What holds for all measurements of a run.
-struct Bench<'a> {
-    machine: Machine,
-    rounds: usize,
-    only: Option<String>,
-    threads: usize,
-    temp_dir: PathBuf,
-    results: &'a mut Results,
-}
 
 pub(crate) fn run(
     args: &BenchArgs,
@@ -58,33 +48,4 @@ pub(crate) fn run(
     }
     let rows = args.rows.unwrap_or(1_000_000).clamp(1_000, 1_000_000);
     heap::run(&mut bench, rows).map_err(data_error("measuring tables"))
-}
-
-impl Bench<'_> {
-    fn wants(&self, section: &str) -> bool {
-        let only = self.only.as_ref();
-        only.is_none_or(|only| section.contains(only.as_str()))
-    }
-
-    fn keep_sheet(&mut self, sheet: Sheet) {
-        crate::report::text::print_sheet(&sheet);
-        self.results.sheets.push(sheet);
-    }
-
-    /// Prints and keeps the lines of a section and the figures that they have to reach.
-    fn keep(&mut self, section: &str, lines: Vec<Line>) {
-        self.keep_sheet(lines::sheet(section, &lines));
-        let figures = lines.iter().filter_map(|line| line.figure(section));
-        self.results.figures.extend(figures);
-        self.results.lines.extend(lines);
-    }
-
-    fn space(&self, memory_bytes: u64) -> mayfly_space::Result<Space> {
-        Space::open(SpaceOptions {
-            memory_bytes,
-            temp_dirs: vec![self.temp_dir.clone()],
-            compression: Compression::None,
-            ..SpaceOptions::default()
-        })
-    }
 }

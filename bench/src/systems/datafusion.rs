@@ -17,7 +17,8 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use futures::StreamExt;
 use serde_json::json;
 
-use super::{Failure, Job, Reply, Request, System, drive};
+use super::driver::drive;
+use super::system::{Failure, Job, Reply, Request, System};
 use crate::args::SystemName;
 use crate::error::{BenchError, data_error};
 

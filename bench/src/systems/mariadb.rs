@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::server::{DATABASE, Flavour, Server, Start};
-use super::{Failure, Job, KILLED, Reply, System};
+use super::system::{Failure, Job, KILLED, Reply, System};
 use crate::answer::shortened;
 use crate::args::SystemName;
 use crate::child::{self, Spec, Watch};
@@ -39,6 +39,40 @@ impl ServerKey {
             page_cache_bytes,
         }
     }
+}
+
+/// Sets the variables of a session for a job.
+fn settings_of(job: &Job<'_>) -> String {
+    let heap = if job.unlimited {
+        8 << 30
+    } else {
+        job.limit_bytes
+    };
+    let mut settings = format!(
+        "SET SESSION tmp_table_size = {heap}, max_heap_table_size = {heap}, \
+         max_statement_time = {}, sql_mode = ''",
+        job.timeout.as_secs()
+    );
+    for setting in job.settings {
+        settings.push_str("; ");
+        settings.push_str(setting);
+    }
+    settings
+}
+
+/// The seconds between the marks that a client printed.
+fn seconds_between_marks(output: &str) -> Vec<f64> {
+    let marks: Vec<f64> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix(MARK))
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let second: f64 = words.next()?.parse().ok()?;
+            let day: f64 = words.next()?.parse().ok()?;
+            Some(day * 86_400.0 + second)
+        })
+        .collect();
+    marks.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
 impl MariaDb {
@@ -142,20 +176,7 @@ impl MariaDb {
             self.load(dataset)?;
         }
         self.start(job)?;
-        let heap = if job.unlimited {
-            8 << 30
-        } else {
-            job.limit_bytes
-        };
-        let mut settings = format!(
-            "SET SESSION tmp_table_size = {heap}, max_heap_table_size = {heap}, \
-             max_statement_time = {}, sql_mode = ''",
-            job.timeout.as_secs()
-        );
-        for setting in job.settings {
-            settings.push_str("; ");
-            settings.push_str(setting);
-        }
+        let settings = settings_of(job);
         let statement = job.over_table();
         if job.emit {
             let mut args = self.client_args(Some(DATABASE));
@@ -191,17 +212,7 @@ impl MariaDb {
         let written_before = watch.written_bytes;
         let output = self.client(&["-e", &sql], Some(DATABASE))?;
         watch.look();
-        let marks: Vec<f64> = output
-            .lines()
-            .filter_map(|line| line.strip_prefix(MARK))
-            .filter_map(|line| {
-                let mut words = line.split_whitespace();
-                let second: f64 = words.next()?.parse().ok()?;
-                let day: f64 = words.next()?.parse().ok()?;
-                Some(day * 86_400.0 + second)
-            })
-            .collect();
-        let seconds: Vec<f64> = marks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let seconds = seconds_between_marks(&output);
         if seconds.len() != job.repeats {
             return Err("no time was reported".to_owned());
         }

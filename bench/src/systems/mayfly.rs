@@ -1,6 +1,7 @@
 //! Mayfly itself, driven through its shell like everybody else.
 
-use super::{Failure, Job, Reply, System, drive};
+use super::driver::drive;
+use super::system::{Failure, Job, Reply, System};
 use crate::args::SystemName;
 
 pub(crate) struct Mayfly;

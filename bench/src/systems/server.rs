@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{first_line, size_option};
+use super::driver::first_line;
+use super::mayfly::size_option;
 use crate::answer::shortened;
 use crate::cgroup::Cap;
 use crate::child;

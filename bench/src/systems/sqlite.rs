@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Failure, Job, Reply, Request, System, drive, first_line};
+use super::driver::{drive, first_line};
+use super::system::{Failure, Job, Reply, Request, System};
 use crate::args::SystemName;
 
 const DRIVER: &str = include_str!("../../drivers/sqlite.py");

@@ -13,22 +13,17 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use mayfly_space::{Account, Reservation};
+use mayfly_space::Reservation;
 use mayfly_table::{Change, Table, TableSnapshot};
 
 use crate::batches::batch_of;
-use crate::by_key::{self, Choice, Found, FoundRows, KeyScan};
+use crate::by_key::{self, Choice, Found, FoundRows, KEY_SCAN_ROW_BYTES, KeyScan, reserved};
 use crate::error::table_error;
 use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
 use crate::source::Source;
 use crate::table_scan::{TableScan, batches_within};
-
-/// The number of a row and its id.
-pub(crate) const KEY_SCAN_ROW_BYTES: u64 = 16;
-/// So little is not worth asking for.
-const KEY_SCAN_FREE_BYTES: u64 = 64 << 10;
 
 /// A `TableProvider` over a table of the temp space.
 #[derive(Clone)]
@@ -269,14 +264,6 @@ pub(crate) struct RowsNow {
 pub(crate) fn bytes_of(table: &Table, rows: u64) -> u64 {
     let row_bytes = table.bytes() / table.row_count().max(1);
     rows.saturating_mul(row_bytes)
-}
-
-/// Memory for what a search finds, if it needs any; `None` if there is none.
-pub(crate) fn reserved(account: &Account, bytes: u64) -> Option<Option<Reservation>> {
-    match bytes >= KEY_SCAN_FREE_BYTES {
-        true => account.reserve(bytes).ok().map(Some),
-        false => Some(None),
-    }
 }
 
 impl fmt::Debug for TableSource {

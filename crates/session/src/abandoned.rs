@@ -86,3 +86,14 @@ impl Connection {
         Ok(())
     }
 }
+
+/// Stops a statement whose caller has lost interest.
+pub(crate) struct AbortOnDrop(pub(crate) Option<Arc<Running>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take() {
+            abandon(&running);
+        }
+    }
+}

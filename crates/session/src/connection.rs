@@ -24,19 +24,18 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 use crate::client_files::ClientFiles;
 use crate::digests::{DigestCell, Once, remembered};
 use crate::engine::Engine;
-use crate::errors;
 use crate::local::Local;
-use crate::meaning;
 use crate::pending::Pending;
 use crate::profile::{Cost, Stage};
+use crate::reads::Reads;
 use crate::running::{CancelHandle, EndHandle, Running};
 use crate::shortage::TurnOfConnection;
-use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 use crate::status::{RowChanges, Status};
-use crate::tracking::TransactionInfo;
+use crate::tracks::TransactionInfo;
 use crate::variables::{Variables, time_zone_seconds};
 use crate::waiting::WaitingPlace;
+use crate::{errors, meaning};
 
 pub(crate) struct Connection {
     // fixed
@@ -498,7 +497,7 @@ impl Connection {
 
 /// Tells the functions what they read of the variables.
 fn tell(values: &mut Values, variables: &Variables) {
-    values.version = crate::engine::VERSION.to_owned();
+    values.version = crate::version::VERSION.to_owned();
     values.time_zone_seconds = time_zone_seconds(&variables.text("time_zone")).unwrap_or(0);
     values.group_concat_max_bytes = variables.number("group_concat_max_len");
     values.max_packet_bytes = variables.number("max_allowed_packet");

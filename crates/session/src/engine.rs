@@ -14,30 +14,23 @@ use mayfly_table::Dictionary;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::client_memory;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::digests::{self, Digests};
-use crate::errors;
 use crate::file_access::FileAccess;
 use crate::gone_tables::GoneTables;
+use crate::local::DEFAULT_DATABASE;
 use crate::plan_owner::PlanOwners;
 use crate::planning::Planners;
-use crate::session::Session;
 use crate::shortage::Statements;
 use crate::slow_log::SlowLog;
-use crate::spare_threads;
 use crate::standard_input::StandardInput;
 use crate::status::Status;
 use crate::variables::Variables;
+use crate::version::VERSION;
 use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WORKER_STACK_BYTES, WaitingRoom};
 use crate::watchdog::{self, Watchdog};
-
-/// The version that `VERSION()` says.
-pub const VERSION: &str = concat!("8.4.6-Mayfly-", env!("CARGO_PKG_VERSION"));
-
-/// The database that every engine has from its start.
-pub const DEFAULT_DATABASE: &str = "test";
+use crate::{client_memory, errors, spare_threads};
 
 /// Budgets from which the code that planning runs through (about 70 MB) no longer matters.
 const CODE_MATTERS_BELOW: u64 = 1 << 30;
@@ -224,6 +217,22 @@ pub(crate) struct Globals {
     pub(crate) connections_made: u64,
 }
 
+/// The space that the options ask for.
+fn open_space(options: &EngineOptions) -> Result<Space, MySqlError> {
+    Space::open(SpaceOptions {
+        memory_bytes: memory_of_space(options.memory_bytes),
+        temp_dirs: options.temp_dirs.clone(),
+        temp_limit_bytes: options.temp_limit_bytes,
+        io: options.io,
+        compression: options.compression,
+        page_class: options.page_class,
+        pre_extend_bytes: options.pre_extend_bytes,
+        faults: options.faults.clone().map(|faults| faults.0),
+        ..SpaceOptions::default()
+    })
+    .map_err(|error| errors::from_space(&error))
+}
+
 impl Engine {
     /// Opens the temp space and starts the workers.
     ///
@@ -234,18 +243,7 @@ impl Engine {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let space = Space::open(SpaceOptions {
-            memory_bytes: memory_of_space(options.memory_bytes),
-            temp_dirs: options.temp_dirs.clone(),
-            temp_limit_bytes: options.temp_limit_bytes,
-            io: options.io,
-            compression: options.compression,
-            page_class: options.page_class,
-            pre_extend_bytes: options.pre_extend_bytes,
-            faults: options.faults.clone().map(|faults| faults.0),
-            ..SpaceOptions::default()
-        })
-        .map_err(|error| errors::from_space(&error))?;
+        let space = open_space(&options)?;
         spare_threads::check(threads + STARTED_BESIDE_WORKERS, WORKER_STACK_BYTES)?;
         let runtime = start_threads(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
         spare_threads::keep_one(&runtime);
@@ -315,24 +313,19 @@ impl Engine {
         Engine { shared }
     }
 
-    /// Opens a session.
-    pub fn connect(&self) -> Session {
-        self.connect_as(self.next_connection_id())
-    }
-
     /// A number that no other connection has.
     pub fn next_connection_id(&self) -> u64 {
         let last = &self.shared.last_connection_id;
         last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Opens a session that has a number already, from [`Engine::next_connection_id`].
-    pub fn connect_as(&self, id: u64) -> Session {
+    /// Opens a connection that has a number already, with the account of its client.
+    pub(crate) fn open_connection(&self, id: u64) -> (Arc<Connection>, Account) {
         let connection = Connection::open(self.clone(), id);
         self.globals().connections_made += 1;
         self.register(&connection);
         let client = client_memory::account_of_client(&self.shared.client_account);
-        Session::new(connection, client)
+        (connection, client)
     }
 
     /// The counters of the clients that came and went.

@@ -12,14 +12,14 @@ use mayfly_sql::parse::is_on_prepared;
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 
-use crate::abandoned::abandon;
-use crate::errors;
-use crate::outcome::{Outcome, crashed, panic_text};
+use super::abandoned::AbortOnDrop;
+use crate::crash::{crashed, panic_text};
+use crate::outcome::Outcome;
 use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS, Running};
 use crate::session::Session;
-use crate::shortage;
 use crate::statement::{self, Apart, Attempt};
+use crate::{errors, shortage};
 
 /// How long a statement waits for its turn to change a table before it becomes a task that can be
 /// seen and killed: longer than others of its kind take.
@@ -41,17 +41,6 @@ enum AtOnce {
 impl AtOnce {
     fn interrupted() -> AtOnce {
         AtOnce::Ended(Err(MySqlError::new(ErrorCode::QueryInterrupted, &[])))
-    }
-}
-
-/// Stops a statement whose caller has lost interest.
-pub(crate) struct AbortOnDrop(pub(crate) Option<Arc<Running>>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        if let Some(running) = self.0.take() {
-            abandon(&running);
-        }
     }
 }
 

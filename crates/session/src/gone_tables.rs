@@ -111,7 +111,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::engine::{DEFAULT_DATABASE, EngineOptions};
+    use crate::engine::EngineOptions;
+    use crate::local::DEFAULT_DATABASE;
 
     fn engine() -> Engine {
         let engine = Engine::open(EngineOptions {

@@ -16,8 +16,9 @@ use mayfly_types::MySqlError;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use crate::crash::crashed;
 use crate::errors;
-use crate::outcome::{RowStream, crashed};
+use crate::outcome::RowStream;
 
 /// Rows in the temp space, read once from the first to the last. Dropping them frees their pages.
 pub struct KeptRows {

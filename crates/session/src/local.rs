@@ -12,7 +12,6 @@ use mayfly_table::TemporaryTables;
 use mayfly_types::{Level, Warning};
 
 use crate::digests::Texts;
-use crate::engine::DEFAULT_DATABASE;
 use crate::plan_owner::PlanOwner;
 use crate::prepared::Prepared;
 use crate::profile::Profiles;
@@ -24,6 +23,9 @@ use crate::status::Status;
 use crate::tracking::Tracker;
 use crate::transaction::Transaction;
 use crate::variables::Variables;
+
+/// The database that every engine has from its start.
+pub const DEFAULT_DATABASE: &str = "test";
 
 /// The database that a connection returns to, if it had one.
 pub(crate) struct Home(pub(crate) Option<String>);

@@ -7,7 +7,7 @@ use mayfly_sql::functions::is_json;
 use mayfly_types::ColumnType;
 use mayfly_types::spelling::write_quoted;
 
-use crate::outcome::ColumnInfo;
+use crate::column_info::ColumnInfo;
 
 /// Appends a field of CSV (RFC 4180): in quotes if it is empty, which tells it from NULL, or holds
 /// a delimiter, a quote or an end of a line.

@@ -23,8 +23,8 @@ use crate::pending::{Pending, notified_unless};
 use crate::planning::Planning;
 use crate::profile::{Marks, Stage};
 use crate::progress::{self, Progress};
+use crate::reads::Reads;
 use crate::shortage::Place;
-use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 
 /// How long a statement that failed waits for its tasks to let go.

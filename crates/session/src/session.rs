@@ -5,23 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mayfly_space::Account;
-use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
+use mayfly_types::{CharacterSet, MySqlError};
 
+use crate::abandoned::AbortOnDrop;
 use crate::client_files::{ClientFiles, FileRequests};
 use crate::client_memory::ClientMemory;
+use crate::column_info::ColumnInfo;
 use crate::commands::Command;
 use crate::connection::Connection;
-use crate::execution::AbortOnDrop;
+use crate::engine::Engine;
 use crate::kept::KeptRows;
-use crate::names;
-use crate::outcome::{ColumnInfo, Outcome, RowStream};
+use crate::outcome::{Outcome, RowStream};
 use crate::prepared::{Prepared, PreparedCommand};
 use crate::prepared_database::Away;
 use crate::progress::Progress;
 use crate::running::{CancelHandle, EndHandle, Running};
-use crate::statement;
 use crate::stats::StatementStats;
 use crate::tracking::SessionChange;
+use crate::{names, statement};
 
 /// A connection to an engine: variables, temporary tables, one statement at a time.
 ///
@@ -67,6 +68,19 @@ impl IsPrepared {
 impl Drop for IsPrepared {
     fn drop(&mut self) {
         self.0.is_prepared.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Opens a session.
+    pub fn connect(&self) -> Session {
+        self.connect_as(self.next_connection_id())
+    }
+
+    /// Opens a session that has a number already, from [`Engine::next_connection_id`].
+    pub fn connect_as(&self, id: u64) -> Session {
+        let (connection, client) = self.open_connection(id);
+        Session::new(connection, client)
     }
 }
 
@@ -197,28 +211,6 @@ impl Session {
     /// Says how many bytes have come from the client and gone to it so far.
     pub fn exchanged(&mut self, received: u64, sent: u64) {
         self.connection.exchanged(received, sent);
-    }
-
-    /// Cuts a statement at its parameters and looks at its columns.
-    ///
-    /// # Errors
-    /// 1064, what names tables and columns that do not exist, 1461 when there are too many, and
-    /// what stops planning: 1317 and 3024.
-    pub async fn prepare(&mut self, statement: &str) -> Result<Prepared, MySqlError> {
-        let connection = &self.connection;
-        connection.count(|status| status.commands.add(Command::StatementPrepare));
-        self.prepare_any(statement).await
-    }
-
-    /// The same, whatever asks for it.
-    pub(crate) async fn prepare_any(&self, statement: &str) -> Result<Prepared, MySqlError> {
-        self.connection.after_abandoned().await?;
-        let engine = &self.connection.engine;
-        let most = engine.globals().variables.number("max_prepared_stmt_count");
-        let place = engine.clients().prepare(most);
-        let place = place.ok_or_else(|| MySqlError::new(ErrorCode::TooManyPrepared, &[&most]))?;
-        let statement = self.connection.in_backticks(statement);
-        Prepared::new(self, &statement, place).await
     }
 
     /// Ends what the connection has: its transaction, temporary tables, variables and warnings. Its

@@ -9,7 +9,7 @@ use mayfly_types::CharacterSet;
 
 use crate::slow_log::SlowSettings;
 use crate::statement::Numbering;
-use crate::tracking::Tracks;
+use crate::tracks::Tracks;
 use crate::variables::Variables;
 
 /// What statements ask of the variables all the time, as it was at one version of them.

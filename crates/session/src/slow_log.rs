@@ -34,33 +34,21 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use datafusion::physical_plan::ExecutionPlan;
-use mayfly_exec::{TableReads, TempTable, Why, is_for_window};
+use mayfly_exec::{TempTable, Why};
 use mayfly_types::spelling::date_of;
 use mayfly_types::{Level, Warning};
 
-use crate::files::TEXT_SCAN;
-use crate::progress;
 use crate::stats::Ended;
+use crate::version::VERSION;
 
 /// What `log_slow_verbosity` may name; `full` and `all` are everything.
 const PLAN: &str = "query_plan";
 const EXPLAIN: &str = "explain";
 const WARNINGS: &str = "warnings";
 const EVERYTHING: [&str; 2] = ["full", "all"];
-/// Operators that read all rows, and those that join rows without a key.
-const SCANS: [&str; 3] = ["DataSourceExec", TEXT_SCAN, "TableScan"];
-const JOINS: [&str; 6] = [
-    "CrossJoinExec",
-    "HashJoinExec",
-    "JoinOperator",
-    "NestedLoopJoinExec",
-    "NestedLoopOperator",
-    "SortMergeJoinExec",
-];
 /// Most warnings of an entry, as MariaDB's `log_slow_max_warnings`.
 const WARNINGS_MAX: usize = 10;
 
@@ -112,44 +100,6 @@ pub(crate) struct Unlogged {
     head: String,
     figures: String,
     statement: String,
-}
-
-/// What a statement read.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Reads {
-    /// Of tables.
-    pub(crate) tables: TableReads,
-    /// Rows that the leaves of its plan gave, those of files among them.
-    pub(crate) rows: u64,
-    /// Whether a table or a file was read from its beginning to its end.
-    pub(crate) has_full_scan: bool,
-    /// Whether rows were joined without looking them up by a key.
-    pub(crate) has_full_join: bool,
-}
-
-impl Reads {
-    /// What a plan has read so far.
-    pub(crate) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Reads {
-        let mut reads = Reads {
-            rows: progress::rows_read(plan),
-            ..Reads::default()
-        };
-        reads.add_kinds(plan);
-        reads
-    }
-
-    /// `Rows_examined`: a statement by key has no plan, and lookups of a plan are no leaves of it.
-    pub(crate) fn examined(&self) -> u64 {
-        self.rows.max(self.tables.rows())
-    }
-
-    fn add_kinds(&mut self, plan: &Arc<dyn ExecutionPlan>) {
-        self.has_full_scan |= SCANS.contains(&plan.name());
-        self.has_full_join |= JOINS.contains(&plan.name()) && !is_for_window(plan);
-        for child in plan.children() {
-            self.add_kinds(child);
-        }
-    }
 }
 
 impl Unlogged {
@@ -275,7 +225,7 @@ impl Writer {
         let head = format!(
             "mayfly, Version: {} (Mayfly). started with:\nTcp port: 0  Unix socket: \n\
              Time\t\t    Id Command\tArgument\n",
-            crate::VERSION
+            VERSION
         );
         file.write_all(head.as_bytes())?;
         Ok(Writer {

@@ -7,7 +7,7 @@ use mayfly_space::Counters;
 
 use crate::digests::DigestCell;
 use crate::profile::Cost;
-use crate::slow_log::Reads;
+use crate::reads::Reads;
 
 /// What one statement cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -27,10 +27,10 @@ use mayfly_sql::statement::{
 use crate::connection::Connection;
 use crate::local::Local;
 use crate::outcome::Outcome;
+use crate::tracks::{TRANSACTION, TransactionInfo};
 use crate::variables::stored_name;
 
 const VARIABLES: &str = "session_track_system_variables";
-pub(crate) const TRANSACTION: &str = "session_track_transaction_info";
 
 /// A change of a session that its client wants to know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,23 +50,6 @@ pub enum SessionChange {
     TransactionState(String),
     /// Statements that would begin the same transaction: `session_track_transaction_info`.
     TransactionCharacteristics(String),
-}
-
-/// What is told of transactions: `session_track_transaction_info`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TransactionInfo {
-    #[default]
-    Off,
-    State,
-    Characteristics,
-}
-
-/// Which changes are told, as it was at one version of the variables.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Tracks {
-    pub(crate) schema: bool,
-    pub(crate) state: bool,
-    pub(crate) transaction: TransactionInfo,
 }
 
 /// What has changed since the client was told.
@@ -108,20 +91,6 @@ struct Facts {
     has_written_own: bool,
     has_sent: bool,
     has_locked: bool,
-}
-
-impl Tracks {
-    pub(crate) fn new(variables: &crate::variables::Variables) -> Tracks {
-        Tracks {
-            schema: variables.is_on("session_track_schema"),
-            state: variables.is_on("session_track_state_change"),
-            transaction: match variables.text(TRANSACTION).as_str() {
-                "STATE" => TransactionInfo::State,
-                "CHARACTERISTICS" => TransactionInfo::Characteristics,
-                _ => TransactionInfo::Off,
-            },
-        }
-    }
 }
 
 impl Tracker {

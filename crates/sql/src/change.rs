@@ -19,6 +19,7 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 pub use self::mentions::{Mention, derive, derived, mentions, only_table};
 use self::mentions::{each_table, table_of};
 use crate::bindings::Bindings;
+pub use crate::changed_names::{ROW_ID, TARGETS, target_name};
 use crate::from_list::{is_by_name, joins, plain_alias};
 use crate::functions::cast::{Nulls, keeping_name};
 use crate::parse;
@@ -26,16 +27,6 @@ use crate::planning::check_grown;
 use crate::rewrite::{call, common_columns, refused};
 use crate::statement::RowChoice;
 use crate::walk::{self, change_expressions, change_with_depth, counts_depth};
-
-/// The database under which tables that change are bound, by [`target_name`].
-pub const TARGETS: &str = "\u{1}changed";
-/// The column that holds the id of a row.
-pub const ROW_ID: &str = "\u{1}row";
-
-/// The name that the n-th table that changes is bound to.
-pub fn target_name(number: usize) -> String {
-    format!("\u{1}table {number}")
-}
 
 /// What ON DUPLICATE KEY UPDATE calls the row that would have come.
 #[derive(Debug, Clone, Default)]

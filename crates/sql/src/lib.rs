@@ -15,7 +15,7 @@
 //!   selects                          the numbers of SELECTs in EXPLAIN
 //!   plan --> origin, stored          tables that its columns are from, columns that take its rows
 //!
-//!   view, view_mark, through         queries in the places of tables, changes of their rows
+//!   view, view_mark, updatable_view  queries in the places of tables, changes of their rows
 //!   handed_on                        columns that plans hand on as they are
 //!   file_name                        files as tables, with options behind their names
 //!   inner_name                       what the planner calls tables that go by one name
@@ -40,6 +40,7 @@ pub mod bindings;
 pub mod by_row;
 pub mod call;
 pub mod change;
+mod changed_names;
 pub mod clause;
 pub mod client_text;
 mod climbing;

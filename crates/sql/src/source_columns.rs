@@ -23,14 +23,14 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::bindings::Bindings;
 use crate::change::{self, Mention};
-use crate::from_list;
-use crate::rewrite::qualifiers::{Catalog, Columns, Named, name_of};
+use crate::rewrite::qualifiers::{Catalog, Columns, Named};
 use crate::rewrite::refused::groups;
+use crate::rewrite::relation::name_of;
 use crate::select_list::column;
 use crate::source::Source;
 use crate::statement::TableName;
 use crate::typing::syntax;
-use crate::walk;
+use crate::{from_list, walk};
 
 /// The name of the n-th column that a query shows behind those that are inserted.
 pub fn source_column(number: usize) -> String {

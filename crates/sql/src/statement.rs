@@ -4,18 +4,18 @@
 
 mod change;
 mod maintenance;
+mod name;
 mod out_file;
 mod show;
 mod table;
 mod view;
-
-use std::fmt;
 
 pub use change::{
     Delete, FileFormat, Insert, InsertSource, LoadData, LoadTarget, RowChoice, SetColumn, Update,
 };
 use datafusion::sql::sqlparser::ast;
 pub use maintenance::{Maintenance, MaintenanceKind};
+pub use name::{Scope, TableName};
 pub use out_file::{CsvOptions, OutFileFormat, ParquetCompression, ParquetOptions, RowFormat};
 pub use show::{Account, Filter, Nothing, ProfileKind, ProfileQuery, Show, Terms};
 pub use table::{
@@ -23,24 +23,6 @@ pub use table::{
     DropTable, GeneratedColumn, KeyColumn, KeyDefinition, Placement,
 };
 pub use view::{CreateView, DropView, OldView};
-
-/// A table as a statement names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TableName {
-    /// The database, when the name is qualified.
-    pub database: Option<String>,
-    /// The table, in the case in which it was written.
-    pub table: String,
-}
-
-impl fmt::Display for TableName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(database) = &self.database {
-            write!(f, "{database}.")?;
-        }
-        f.write_str(&self.table)
-    }
-}
 
 /// What a FLUSH has to do; all else that it names is not there or needs nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -234,17 +216,6 @@ pub enum Into {
     DumpFile(String),
     /// Variables of the user, in lower case, without `@`.
     Variables(Vec<String>),
-}
-
-/// Which value of a variable is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// The connection's.
-    Session,
-    /// The engine's, which later connections copy.
-    Global,
-    /// GLOBAL, to be kept over a restart.
-    Persist,
 }
 
 /// The right side of an assignment of SET.

@@ -32,7 +32,7 @@ use crate::change::{self, only_table};
 use crate::declared::{fix_pipes, has_pipes};
 use crate::from_list::{plain_alias, tables};
 use crate::rewrite::merged::is_merged;
-use crate::rewrite::qualifiers::name_of;
+use crate::rewrite::relation::name_of;
 use crate::select_list::{column, expression_of};
 use crate::statement::{
     Insert, InsertSource, LoadData, LoadTarget, RowChoice, SetColumn, TableName,

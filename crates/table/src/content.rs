@@ -10,18 +10,17 @@ use arrow_array::BooleanArray;
 use arrow_select::filter::filter_record_batch;
 use mayfly_space::{Account, NextUse};
 
-use crate::change::Removal;
 use crate::column_page::{Format, Rows, Size};
-use crate::compact;
 use crate::error::{Result, ensure};
-use crate::keys;
 use crate::patch::Patches;
+use crate::removal::Removal;
 use crate::replace::{NewRows, ReplacedPages};
 use crate::rows::StopFlag;
 use crate::sealed::{Heap, Sealed, Writer};
 use crate::snapshot::Batch;
 use crate::table_page::TablePage;
 use crate::tail::{Growth, Tail};
+use crate::{compact, keys};
 
 /// The rows that wait on the heap, where they cannot be evicted, before they become a page.
 const TAIL_BYTES_MAX: usize = 16 << 10;

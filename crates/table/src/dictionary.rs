@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::journal::Place;
 use crate::error::{Error, Result};
 use crate::journal::{Journal, Mutation, Unlogged};
 use crate::table::Table;
@@ -43,9 +44,6 @@ impl Shared {
         }
     }
 }
-
-/// A table and the name of its database.
-pub type Place = (String, Arc<Table>);
 
 /// The databases of a server and the tables that all its sessions share.
 #[derive(Debug)]

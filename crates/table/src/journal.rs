@@ -40,15 +40,15 @@
 //! For a temporary table, one call of an empty function for each mutation, and no allocation.
 
 use std::fmt;
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use arrow_select::take::take_record_batch;
 
-use crate::change::{Removal, row_id};
 use crate::column_page::{Format, StoredRows};
-use crate::dictionary::Place;
 use crate::error::Result;
 use crate::patch::{Patch, Patches};
+use crate::removal::{Removal, row_id};
 use crate::replace::{Replaced, ReplacedPages};
 use crate::sealed::Writer;
 use crate::table::Table;
@@ -255,3 +255,6 @@ impl Journal for Unlogged {
         Box::new(Unlogged)
     }
 }
+
+/// A table and the name of its database.
+pub type Place = (String, Arc<Table>);

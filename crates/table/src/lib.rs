@@ -39,6 +39,7 @@ pub mod keys;
 mod open_batch;
 pub mod owned;
 mod patch;
+mod removal;
 mod replace;
 mod row_places;
 pub mod rows;
@@ -58,9 +59,9 @@ pub use change::Change;
 pub use definition::{
     Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart, TableOption, Using,
 };
-pub use dictionary::{Dictionary, Place, TemporaryTables};
+pub use dictionary::{Dictionary, TemporaryTables};
 pub use error::{Error, Result};
-pub use journal::{Journal, Mutation, RowChange, Unlogged};
+pub use journal::{Journal, Mutation, Place, RowChange, Unlogged};
 pub use keys::{
     Conflict, Conflicts, Lookup, Place as KeyPlace, Repeats, Search, Step, entry as key_entry,
 };

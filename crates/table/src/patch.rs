@@ -31,10 +31,10 @@ use arrow_select::take::take;
 use mayfly_space::{Account, ReadGuard};
 
 use crate::appender::Pending;
-use crate::change::Removal;
 use crate::column_page::{Columns, Edits, Format, StoredRows};
 use crate::error::{Error, Result};
 use crate::owned::owned;
+use crate::removal::Removal;
 use crate::sealed::Heap;
 use crate::table_page::TablePage;
 use crate::tail::Segment;

@@ -25,10 +25,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
 use mayfly_space::NextUse;
 
-use crate::change::Slots;
 use crate::column_page::{Columns, Format, Rows, Size};
 use crate::error::{Error, Result};
 use crate::patch::Patch;
+use crate::removal::Slots;
 use crate::sealed::{Heap, Sealed, page_class};
 use crate::snapshot::{Batch, SnapshotParts};
 use crate::table_page::TablePage;

@@ -16,10 +16,10 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use mayfly_space::Account;
 
-use crate::change::{row_id, split_row_id};
 use crate::column_page::{Columns, Format, StoredRows};
 use crate::error::Result;
 use crate::open_batch::OpenBatch;
+use crate::removal::{row_id, split_row_id};
 use crate::sealed::{Ahead, RowNumbers, page_class};
 use crate::table_page::TablePage;
 use crate::tail::Segment;

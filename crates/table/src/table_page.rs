@@ -10,10 +10,10 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use mayfly_space::ReadGuard;
 
-use crate::change::Slots;
 use crate::column_page::{Format, Rows, Source, StoredRows};
 use crate::error::Result;
 use crate::open_batch::only_left;
+use crate::removal::Slots;
 use crate::sealed::{RowNumbers, Sealed};
 
 /// A written page and the rows of it that are left.

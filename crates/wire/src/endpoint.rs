@@ -16,7 +16,6 @@ use crate::auth::{Method, Nonce, random_without_zeros};
 use crate::bytes_in::Reader;
 use crate::clock::within;
 use crate::compression::{self, Compressor, Decompressor};
-use crate::conversation::Conversation;
 use crate::encoding::TextEncoding;
 use crate::error::{
     ConnectionError, Failure, bad_handshake, internal, packets_out_of_order,
@@ -30,10 +29,11 @@ use crate::login::{Account, Login, Peer};
 use crate::packets;
 use crate::pending::PendingLogins;
 use crate::receiver::{Receiver, lock};
-use crate::reply::{Reply, Summary};
+use crate::reply::Reply;
 use crate::sender::{HEADER_BYTES, Sender};
 use crate::server::Server;
 use crate::settings::Settings;
+use crate::summary::Summary;
 
 /// A server that speaks the protocol. Cheap to share: one for all connections of a program.
 pub struct Endpoint<S> {
@@ -55,6 +55,13 @@ pub(crate) enum Stopping {
     Soon,
     /// To end amid the statement.
     Now,
+}
+
+/// A client that has logged in.
+pub(crate) struct Opened<C> {
+    pub(crate) connection: C,
+    pub(crate) login: Login,
+    pub(crate) reply: Reply,
 }
 
 /// Bytes from and to a client.
@@ -94,43 +101,24 @@ impl<S: Server> Endpoint<S> {
         self.stopping.subscribe()
     }
 
-    /// Speaks with a client until it goes. Dropping the future closes the connection.
-    ///
-    /// Runs on the caller's task; only hashing a password goes elsewhere.
-    ///
-    /// # Errors
-    /// How the connection ended if the client did not end it in order; there is nothing left to do
-    /// but to log it.
-    pub async fn serve<T>(&self, stream: T, peer: Peer) -> Result<(), ConnectionError>
+    /// Lets a client log in, within the time and the places that there are for it; `None` if it
+    /// left before it said anything.
+    pub(crate) async fn let_in<T>(
+        &self,
+        stream: T,
+        peer: &Peer,
+    ) -> Result<Option<Opened<S::Connection>>, ConnectionError>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let limit = self.settings.connect_timeout;
-        let pending = self.pending.enter(&peer);
-        let opened = async {
-            tokio::select! {
-                biased;
-                opened = within(limit, Box::pin(self.open(stream, peer.clone()))) => {
-                    opened.unwrap_or(Err(ConnectionError::HandshakeTimeout))
-                }
-                () = pending.told_to_go() => Err(ConnectionError::Displaced),
+        let pending = self.pending.enter(peer);
+        tokio::select! {
+            biased;
+            opened = within(limit, Box::pin(self.open(stream, peer.clone()))) => {
+                opened.unwrap_or(Err(ConnectionError::HandshakeTimeout))
             }
-        };
-        let opened = opened.await;
-        drop(pending);
-        match opened {
-            Ok(None) => Ok(()),
-            Ok(Some(mut conversation)) => {
-                let ended = conversation.run().await;
-                if let Err(error) = &ended {
-                    self.server.ended(&peer, Some(conversation.login()), error);
-                }
-                ended
-            }
-            Err(error) => {
-                self.server.ended(&peer, None, &error);
-                Err(error)
-            }
+            () = pending.told_to_go() => Err(ConnectionError::Displaced),
         }
     }
 
@@ -139,7 +127,7 @@ impl<S: Server> Endpoint<S> {
         &self,
         stream: T,
         peer: Peer,
-    ) -> Result<Option<Conversation<'_, S>>, ConnectionError>
+    ) -> Result<Option<Opened<S::Connection>>, ConnectionError>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -212,24 +200,41 @@ impl<S: Server> Endpoint<S> {
             Ok(connection) => connection,
             Err(failure) => return Err(end(&mut reply, failure).await),
         };
-        reply.set_text_encoding(crate::server::Connection::text_encoding(&connection));
+        let compression = compression_of(capabilities, response.zstd_level);
+        self.welcome(&mut reply, &mut connection, compression)
+            .await?;
+        login.attributes.shrink_to_fit();
+        Ok(Some(Opened {
+            connection,
+            login,
+            reply,
+        }))
+    }
+
+    /// Tells a client that it is logged in, and goes on as both sides agreed.
+    async fn welcome(
+        &self,
+        reply: &mut Reply,
+        connection: &mut S::Connection,
+        compression: Option<compression::Method>,
+    ) -> Result<(), ConnectionError> {
+        reply.set_text_encoding(crate::server::Connection::text_encoding(connection));
         let summary = Summary {
-            changes: crate::server::Connection::changes(&mut connection),
-            ..Summary::new(crate::server::Connection::status(&connection))
+            changes: crate::server::Connection::changes(connection),
+            ..Summary::new(crate::server::Connection::status(connection))
         };
         reply.end_result(&summary, packets::OK);
         reply.sender.flush().await?;
-        if let Some(memory) = crate::server::Connection::memory(&connection) {
+        if let Some(memory) = crate::server::Connection::memory(connection) {
             reply.sender.share().pay_by(memory);
         }
-        let max = crate::server::Connection::max_packet_bytes(&connection);
+        let max = crate::server::Connection::max_packet_bytes(connection);
         reply.set_max_packet_bytes(max.unwrap_or(self.settings.max_packet_bytes));
-        if let Some(method) = compression_of(capabilities, response.zstd_level) {
+        if let Some(method) = compression {
             reply.sender.compress(Compressor::new(method)?);
             lock(&reply.receiver).decompress(Decompressor::new(method)?);
         }
-        login.attributes.shrink_to_fit();
-        Ok(Some(Conversation::new(self, connection, login, reply)))
+        Ok(())
     }
 
     /// Splits a stream; the client's next packet and ours have that number.

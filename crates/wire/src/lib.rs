@@ -88,6 +88,7 @@ mod sender;
 mod server;
 mod settings;
 mod statements;
+mod summary;
 mod tls;
 mod value;
 
@@ -106,11 +107,12 @@ pub use local_infile::LocalFile;
 pub use login::{Account, Login, Peer, TlsInfo};
 pub use memory::Memory;
 pub use parameters::Parameter;
-pub use reply::{Reply, SessionChange, Summary};
+pub use reply::Reply;
 pub use rows::Rows;
 pub use server::{
     Answered, Connection, Cursor, NoCursor, OpenCursor, Prepared, Server, StatementCommand,
 };
 pub use settings::Settings;
+pub use summary::{SessionChange, Summary};
 pub use tls::{Tls, TlsError};
 pub use value::Value;

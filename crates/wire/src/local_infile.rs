@@ -57,6 +57,15 @@ impl<'a> LocalFile<'a> {
 }
 
 impl Reply {
+    /// Asks the client for a file: LOAD DATA LOCAL INFILE. The answer must follow, after the file
+    /// or without having read all of it.
+    ///
+    /// # Errors
+    /// 3948 when the client does not allow it.
+    pub async fn local_infile(&mut self, name: &[u8]) -> Result<LocalFile<'_>, Failure> {
+        LocalFile::request(self, name).await
+    }
+
     async fn next_of_file(&mut self) -> Result<Option<Bytes>, Failure> {
         if !self.file_is_open {
             return Ok(None);

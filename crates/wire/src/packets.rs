@@ -6,7 +6,7 @@ use mayfly_types::MySqlError;
 use crate::bytes_out::{put_bytes, put_length, put_u8, put_u16};
 use crate::encoding::TextEncoding;
 use crate::flags::ServerStatus;
-use crate::reply::{SessionChange, Summary};
+use crate::summary::{SessionChange, Summary};
 
 /// First byte of an OK packet.
 pub(crate) const OK: u8 = 0x00;

@@ -24,72 +24,14 @@ use crate::column::ColumnDefinition;
 use crate::encoding::TextEncoding;
 use crate::error::{Failure, internal};
 use crate::flags::{Capabilities, ServerStatus};
-use crate::local_infile::LocalFile;
 use crate::packets;
 use crate::receiver::{self, SharedReceiver, lock};
-use crate::rows::Rows;
 use crate::sender::Sender;
 use crate::settings::Settings;
+use crate::summary::{Format, Summary};
 
 /// Bytes of packets that are worth a system call: a quarter of what a socket takes at once.
 pub(crate) const FLUSH_BYTES: usize = 32 << 10;
-
-/// How a statement ended, for its OK packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Rows changed, inserted or removed.
-    pub affected_rows: u64,
-    /// Value of `LAST_INSERT_ID()` if the statement set it, else 0.
-    pub last_insert_id: u64,
-    /// The state after the statement, and whether another result follows.
-    pub status: ServerStatus,
-    /// Entries that `SHOW WARNINGS` would list.
-    pub warnings: u16,
-    /// Text such as `Records: 3  Duplicates: 0  Warnings: 0`; often empty.
-    pub info: String,
-    /// What the session tells of its changes, by `session_track_*`.
-    pub changes: Vec<SessionChange>,
-}
-
-impl Summary {
-    /// The end of a statement that changed no rows.
-    pub fn new(status: ServerStatus) -> Summary {
-        Summary {
-            status,
-            ..Summary::default()
-        }
-    }
-}
-
-/// A change that the client may want to know of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SessionChange {
-    /// A system variable has this value: `session_track_system_variables`.
-    SystemVariable {
-        /// Its name.
-        name: String,
-        /// Its value as text.
-        value: String,
-    },
-    /// The current database: `session_track_schema`.
-    Schema(String),
-    /// Something that another connection would not have: `session_track_state_change`.
-    State,
-    /// The transaction's state in eight characters, `T_______`: `session_track_transaction_info`.
-    TransactionState(String),
-    /// Statements that would begin the same transaction: `session_track_transaction_info`.
-    TransactionCharacteristics(String),
-}
-
-/// How values are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// As text, for COM_QUERY.
-    Text,
-    /// In the binary protocol, for COM_STMT_EXECUTE.
-    Binary,
-}
 
 /// How far an answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,30 +144,16 @@ impl Reply {
         self.relieve().await
     }
 
-    /// Begins a result of rows: tells the client of its columns. `status` is that before the
-    /// statement, for clients that expect it here.
-    ///
-    /// # Errors
-    /// [`Failure::Transport`] when the client is gone.
-    pub async fn rows<'a>(
-        &'a mut self,
-        columns: &'a [ColumnDefinition],
+    /// Tells the client of the columns of a result.
+    pub(crate) async fn begin_rows(
+        &mut self,
+        columns: &[ColumnDefinition],
         status: ServerStatus,
-    ) -> Result<Rows<'a>, Failure> {
+    ) -> Result<(), Failure> {
         self.finish_file().await?;
         self.begin_result()?;
         self.state = State::Rows;
-        self.write_columns(columns, 0, status).await?;
-        Ok(Rows::new(self, columns))
-    }
-
-    /// Asks the client for a file: LOAD DATA LOCAL INFILE. The answer must follow, after the file
-    /// or without having read all of it.
-    ///
-    /// # Errors
-    /// 3948 when the client does not allow it.
-    pub async fn local_infile(&mut self, name: &[u8]) -> Result<LocalFile<'_>, Failure> {
-        LocalFile::request(self, name).await
+        self.write_columns(columns, 0, status).await
     }
 
     /// Makes ready for the answer to a command.

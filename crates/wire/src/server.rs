@@ -19,7 +19,8 @@ use crate::flags::Refresh;
 use crate::login::{Account, Login, Peer};
 use crate::memory::Memory;
 use crate::parameters::Parameter;
-use crate::reply::{Reply, SessionChange, Summary};
+use crate::reply::Reply;
+use crate::summary::{SessionChange, Summary};
 
 /// The result of writing an answer.
 pub type Answered = Result<(), Failure>;

@@ -2,8 +2,14 @@
 //!
 //! A problem is one line that names the place and the rule, so that it can be searched for.
 
+mod circles;
+mod debts;
 mod documents;
+mod functions;
 mod imports;
+mod made_up_names;
+mod modules;
+mod parsed;
 mod sources;
 
 use std::path::Path;
@@ -20,7 +26,20 @@ pub fn run() -> Result<Vec<String>> {
     let mut problems = imports::check(&root)?;
     problems.extend(sources::check(&root, &files)?);
     problems.extend(documents::check(&root, &files)?);
+    problems.extend(debts::check(&root, &files)?);
     Ok(problems)
+}
+
+/// Strikes from the list of what breaks a rule all that is mended, and returns what has grown.
+pub fn shrink() -> Result<Vec<String>> {
+    let root = repository::root()?;
+    debts::shrink(&root, &tracked_files(&root)?)
+}
+
+/// What the circles of modules consist of.
+pub fn arrows() -> Result<Vec<String>> {
+    let root = repository::root()?;
+    debts::arrows(&root, &tracked_files(&root)?)
 }
 
 /// Paths of all files under version control or about to be, relative to the root.

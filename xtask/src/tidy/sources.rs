@@ -94,7 +94,7 @@ fn check_file(path: &str, text: &str, exceptions: &Exceptions, problems: &mut Ve
     }
 }
 
-fn is_test_file(path: &str) -> bool {
+pub fn is_test_file(path: &str) -> bool {
     path.starts_with("tests/")
         || path.starts_with("crates/testkit/")
         || path.contains("/tests/")

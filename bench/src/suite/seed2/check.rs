@@ -9,7 +9,6 @@
 
 use std::fmt;
 
-use super::workloads::Changes;
 use crate::loads::ask;
 use crate::systems::server::Server;
 
@@ -139,4 +138,18 @@ impl Known {
         *self = Self::new(found);
         Ok(wrong)
     }
+}
+
+/// The columns in which a workload leaves other values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changes {
+    Nothing,
+    /// `k` grows by one with each statement.
+    Key,
+    /// `c` gets another text of the same length.
+    Text,
+    /// Rows are removed and inserted again with other values.
+    Rows,
+    /// Rows come or go.
+    Count,
 }

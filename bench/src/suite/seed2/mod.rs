@@ -9,6 +9,7 @@
 //! cell.
 
 mod check;
+mod names;
 mod tables;
 mod workloads;
 
@@ -21,18 +22,8 @@ use crate::results::Results;
 use crate::runner::Settings;
 use crate::state::State;
 use check::Known;
+use names::{MAYFLY, MMAP, PREAD, QUARTERS};
 use workloads::{Cell, Setup, WORKLOADS};
-
-const MAYFLY: &str = "Mayfly";
-const PREAD: &str = "MyISAM";
-const MMAP: &str = "MyISAM mmap";
-
-/// Mayfly in a quarter of the table, by how it reads its file.
-const QUARTERS: [(&str, &str); 3] = [
-    ("Mayfly 1/4 direct", "direct"),
-    ("Mayfly 1/4 buffered", "buffered"),
-    ("Mayfly 1/4 mmap", "mmap"),
-];
 
 /// Mayfly's memory where the table does not have to leave it.
 const MEMORY_LIMIT: Limit = Limit::mib(4096);

@@ -1,7 +1,7 @@
 //! What seed2 shows: queries per second by threads, ratios to MyISAM, figures to reach.
 
+use super::names::{MAYFLY, MMAP, PREAD, QUARTERS};
 use super::workloads::WORKLOADS;
-use super::{MAYFLY, MMAP, PREAD, QUARTERS};
 use crate::loads::{Rate, kept};
 use crate::report::text::print_sheet;
 use crate::results::{Figure, Results, Sheet};

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::check::{Known, Sums};
+use super::check::{Changes, Known, Sums};
 use crate::loads::sysbench::Sysbench;
 use crate::loads::{Contender, Host, Load, Rate, ask};
 use crate::systems::server::Server;
@@ -14,20 +14,6 @@ use crate::systems::server::Server;
 /// a duplicate. Neither MyISAM's tables nor our shared ones have transactions: two clients may
 /// insert the same row again after both deleted it. The report counts these errors.
 const RETRIED: &str = "1213,1020,1205,1062";
-
-/// The columns in which a workload leaves other values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changes {
-    Nothing,
-    /// `k` grows by one with each statement.
-    Key,
-    /// `c` gets another text of the same length.
-    Text,
-    /// Rows are removed and inserted again with other values.
-    Rows,
-    /// Rows come or go.
-    Count,
-}
 
 /// Where the events of a workload are written.
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@
 //! and at random; update and delete by primary key, by secondary key and all. Then the same rows
 //! in a quarter of the memory that their table and keys take.
 
+mod names;
 mod statements;
 mod tables;
 
@@ -16,23 +17,10 @@ use crate::runner::Settings;
 use crate::scripts::{Contender, Dialect, Scripts, Turn, Way};
 use crate::state::State;
 use crate::systems::server::Flavour;
-
-pub(super) const CREATE_SCRIPT: &str = "create and drop";
-pub(super) const KEYS_SCRIPT: &str = "create and drop with 16 keys";
-pub(super) const ROWS_SCRIPT: &str = "rows";
-pub(super) const BATCHES_SCRIPT: &str = "batches";
-pub(super) const BEYOND_SCRIPT: &str = "beyond memory";
-
-pub(super) const MAYFLY: &str = "Mayfly";
-pub(super) const EMBEDDED: &str = "Mayfly embedded";
-pub(super) const WIRE: &str = "Mayfly, over the wire";
-pub(super) const COMPRESSED: &str = "Mayfly compressed";
-pub(super) const INNODB: &str = "InnoDB";
-pub(super) const MEMORY: &str = "MEMORY";
-pub(super) const MAYFLY_QUARTER: &str = "Mayfly, 1/4";
-
-/// The storage engines of MariaDB, fastest client first.
-pub(super) const MARIADB: [&str; 5] = [INNODB, "Aria", "MyISAM", MEMORY, "MEMORY piped"];
+use names::{
+    BATCHES_SCRIPT, BEYOND_SCRIPT, COMPRESSED, CREATE_SCRIPT, EMBEDDED, INNODB, KEYS_SCRIPT,
+    MAYFLY, MAYFLY_QUARTER, MEMORY, ROWS_SCRIPT, WIRE,
+};
 
 /// The memory of every system where nothing has to leave it.
 const MEMORY_LIMIT: Limit = Limit::mib(1024);

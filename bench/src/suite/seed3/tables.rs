@@ -1,10 +1,10 @@
 //! What seed3 shows: microseconds per operation, ratios to the best peer, figures to reach.
 
-use super::statements::{self, PAIR, PAIR_KEYS, RANDOM_LINES, ROW_LINES};
-use super::{
+use super::names::{
     BATCHES_SCRIPT, BEYOND_SCRIPT, CREATE_SCRIPT, EMBEDDED, INNODB, KEYS_SCRIPT, MARIADB, MAYFLY,
     MAYFLY_QUARTER, MEMORY, ROWS_SCRIPT, WIRE,
 };
+use super::statements::{self, PAIR, PAIR_KEYS, RANDOM_LINES, ROW_LINES};
 use crate::args::{SystemName, size};
 use crate::report::text::print_sheet;
 use crate::results::{Figure, Results, Sheet};

@@ -1,13 +1,12 @@
 //! The space itself: twice its budget written once and read back, by back end and page size.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mayfly_space::{
     AccountOptions, Compression, IoMode, NextUse, Page, PageClass, Space, SpaceOptions,
 };
 
-use super::rate;
 use crate::data::SplitMix64;
 use crate::error::{BenchError, data_error};
 use crate::results::{Sheet, median};
@@ -162,4 +161,9 @@ fn round(
         written_bytes: counters.device_bytes_written,
         waits: counters.waits,
     })
+}
+
+/// MiB per second.
+fn rate(bytes: u64, time: Duration) -> f64 {
+    bytes as f64 / f64::from(1 << 20) / time.as_secs_f64().max(1e-9)
 }

@@ -6,7 +6,8 @@ use mayfly_session::ColumnInfo;
 use mayfly_session::row_text::{write_csv_cell, write_csv_header};
 use mayfly_types::ColumnType;
 
-use super::{Cells, ResultWriter};
+use super::cells::Cells;
+use super::writer::ResultWriter;
 
 const DELIMITER: u8 = b',';
 

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use mayfly_session::ColumnInfo;
 use mayfly_session::row_text::JsonRows;
 
-use super::{Cells, ResultWriter};
+use super::cells::Cells;
+use super::writer::ResultWriter;
 
 /// Objects as INTO OUTFILE writes them too.
 pub struct Json {

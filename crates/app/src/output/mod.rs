@@ -10,6 +10,7 @@ mod json;
 mod table;
 mod tsv;
 mod vertical;
+mod writer;
 
 use std::io::{self, Write};
 
@@ -19,16 +20,7 @@ use mayfly_types::ColumnType;
 pub use cells::Cells;
 
 use crate::args::{Format, WideRows};
-
-/// Writes one result set.
-pub trait ResultWriter {
-    /// Takes the next row. The first row comes before any output, so that an empty result set
-    /// prints nothing but what [`ResultWriter::finish`] does.
-    fn row(&mut self, cells: &Cells, out: &mut dyn Write) -> io::Result<()>;
-
-    /// Ends the result set after its last row.
-    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
-}
+pub use writer::ResultWriter;
 
 /// How a result is laid out.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,9 @@ use std::io::{self, Write};
 use mayfly_session::ColumnInfo;
 use unicode_width::UnicodeWidthStr;
 
+use super::cells::Cells;
 use super::vertical::Vertical;
-use super::{Cells, ResultWriter};
+use super::writer::ResultWriter;
 use crate::args::WideRows;
 use crate::terminal::{cut, width};
 

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use mayfly_session::ColumnInfo;
 
-use super::{Cells, ResultWriter};
+use super::cells::Cells;
+use super::writer::ResultWriter;
 
 /// A header line before the first row, NULL as `NULL`, and escapes for tab, line feed, backslash
 /// and zero byte. Column names are written as they are, like the `mysql` client does.

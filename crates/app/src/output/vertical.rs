@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use mayfly_session::ColumnInfo;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Cells, ResultWriter};
+use super::cells::Cells;
+use super::writer::ResultWriter;
 
 /// A line of stars with the row's number, then `name: value` with the names aligned right.
 pub struct Vertical {

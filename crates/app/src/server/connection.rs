@@ -20,7 +20,8 @@ use mayfly_wire::{
 };
 
 use super::columns::{Value, definition};
-use super::{Place, Shared, log, refresh};
+use super::shared::{Place, Shared};
+use super::{log, refresh};
 
 /// Bytes of a text that are looked at for its next statement before others of the thread go on.
 const LOOKED_AT_BYTES: usize = 64 << 10;

@@ -24,6 +24,7 @@ mod log;
 mod metrics;
 mod notify;
 mod refresh;
+mod shared;
 mod users;
 
 use std::fs::Permissions;
@@ -41,10 +42,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use mayfly_session::{Accounts, Endpoints, Engine, FileAccess, VERSION, shorten_slices};
 use mayfly_types::MySqlError;
-use mayfly_wire::{
-    Account, Balance, ConnectionError, Endpoint, Incoming, Listener, Login, Method, Peer, Server,
-    Settings, Tls, too_many_connections,
-};
+use mayfly_wire::Account;
+use mayfly_wire::Balance;
+use mayfly_wire::ConnectionError;
+use mayfly_wire::Endpoint;
+use mayfly_wire::Incoming;
+use mayfly_wire::Listener;
+use mayfly_wire::Login;
+use mayfly_wire::Method;
+use mayfly_wire::Peer;
+use mayfly_wire::Server;
+use mayfly_wire::Settings;
+use mayfly_wire::Tls;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -55,6 +64,7 @@ use crate::config::{self, Config};
 use accounts::ServerAccounts;
 use connection::Client;
 use metrics::Metrics;
+use shared::{Place, Shared};
 
 /// Stack of a thread that speaks with clients: short statements are read and run on it.
 const STACK_BYTES: usize = 8 << 20;
@@ -69,53 +79,6 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// Between two looks at what only time mends: a system without descriptors that are left, and
 /// statements that have to stop.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// What all clients share.
-struct Shared {
-    engine: Engine,
-    users: Arc<ServerAccounts>,
-    /// The addresses of TCP.
-    listening: Vec<SocketAddr>,
-    connections: AtomicU64,
-    /// Whether somebody has let go of memory that the program's heaps keep.
-    has_let_go: AtomicBool,
-}
-
-/// A place among `max_connections`: that of a client that has logged in.
-struct Place(Arc<Shared>);
-
-impl Place {
-    /// The next place; one more for who can look why there are so many.
-    fn take(shared: &Arc<Shared>, peer: &Peer) -> Result<Place, MySqlError> {
-        let before = shared.connections.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(shared));
-        match before < shared.places(peer) {
-            true => Ok(place),
-            false => Err(shared.refuse()),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-        self.0.has_let_go.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Shared {
-    /// The places for clients that come from there.
-    fn places(&self, peer: &Peer) -> u64 {
-        let extra = u64::from(self.users.now().is_own(peer));
-        self.engine.max_connections().saturating_add(extra)
-    }
-
-    /// Takes note of a client for whom there is no place.
-    fn refuse(&self) -> MySqlError {
-        self.engine.clients().refused_for_number();
-        too_many_connections()
-    }
-}
 
 /// The server as the protocol sees it.
 struct MySqlServer(Arc<Shared>);

@@ -21,7 +21,9 @@ mod lateral;
 mod operator;
 mod outer_row;
 mod runs;
+mod subquery;
 
-pub use operator::{ApplyOperator, Yield};
+pub use operator::ApplyOperator;
 pub use outer_row::OuterRow;
 pub use runs::SeveralRows;
+pub use subquery::Yield;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
@@ -19,6 +19,7 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use super::lateral::Lateral;
 use super::outer_row::OuterRow;
 use super::runs::Runs;
+use super::subquery::{Subquery, Yield};
 use crate::plan_node::{leaf_properties, node_over_input};
 
 /// Puts what a subquery has for each row of the input beside it. The input comes in one partition.
@@ -27,29 +28,6 @@ pub struct ApplyOperator {
     subquery: Subquery,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-}
-
-/// What a subquery has for an outer row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Yield {
-    /// One value, or NULL where there is no row; several rows are an error.
-    Value,
-    /// Any number of rows. Where there is none, the outer row is dropped.
-    Rows,
-    /// The same, but an outer row without any stands beside NULL.
-    RowsOrNull,
-}
-
-/// A subquery and what it names of the outer rows.
-#[derive(Clone)]
-pub(super) struct Subquery {
-    pub(super) plan: Arc<dyn ExecutionPlan>,
-    pub(super) row: Arc<OuterRow>,
-    /// The outer columns by the places of their values, with their types.
-    pub(super) columns: Vec<(usize, DataType)>,
-    /// Whether it may have another value for the same outer row.
-    pub(super) varies: bool,
-    yields: Yield,
 }
 
 impl ApplyOperator {

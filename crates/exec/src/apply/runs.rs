@@ -14,7 +14,7 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
 
-use super::operator::Subquery;
+use super::subquery::Subquery;
 use crate::context::StatementContext;
 use crate::report::{Report, TempTable};
 use crate::time_slice::TimeSlice;

@@ -19,8 +19,8 @@ use super::apply::KeyApply;
 use super::join_key::JoinKey;
 use super::join_rule::{DOUBTED_PART, may_be_by_key, partitioned, partitioning};
 use super::late_scan::LateScan;
+use super::limits::rows_by_key;
 use super::path::{Path, with_scan};
-use super::rows_by_key;
 use crate::plan_node::known_rows;
 
 /// Which outer sides are taken.

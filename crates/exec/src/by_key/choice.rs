@@ -19,7 +19,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 use mayfly_table::{Search, Table};
 use mayfly_types::ColumnType;
 
-use super::{ROWS_FEW, ROWS_MAX, ROWS_PER_SEARCHED};
+use super::limits::{ROWS_FEW, ROWS_MAX, ROWS_PER_SEARCHED};
 use crate::error::table_error;
 
 /// Searches of one scan: values of an IN list, or products of several.

@@ -16,9 +16,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 
 use super::in_order::{Ordered, OrderedKey, is_worth};
+use super::limits::rows_by_key;
 use super::order::{KeyOrder, Spec};
 use super::pipeline::Pipeline;
-use super::rows_by_key;
 use super::stock::in_one_partition;
 use crate::filter::may_warn;
 use crate::plan_node::over_input;

@@ -13,10 +13,9 @@ use datafusion::logical_expr::Expr;
 use mayfly_space::{Account, Reservation};
 use mayfly_table::{ByKey, KeyPlace, Search, Table};
 
-use super::ROWS_FEW;
 use super::choice::{Access, in_order, keeps_order};
+use super::limits::{ROWS_FEW, rows_by_key};
 use super::pipeline::Steps;
-use super::rows_by_key;
 use super::scan::Found;
 use crate::error::table_error;
 use crate::reads::TableReads;

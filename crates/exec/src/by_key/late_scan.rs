@@ -25,12 +25,12 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use mayfly_table::{ByKey, Search, TableSnapshot};
 
 use super::choice::{Access, choose};
+use super::found_memory::{KEY_SCAN_ROW_BYTES, reserved};
 use super::scan::{Found, FoundRows, KeyScan};
 use crate::batches::batch_of;
 use crate::error::table_error;
 use crate::lock::lock;
 use crate::plan_node::{leaf_node, stream_of};
-use crate::provider::{KEY_SCAN_ROW_BYTES, reserved};
 use crate::reads::Searched;
 use crate::source::Source;
 use crate::table_scan::TableScan;

@@ -13,7 +13,7 @@ use mayfly_table::{ByKey, Table};
 use super::choice::Access;
 use super::chunk::{Chunk, Spec};
 use super::join_key::JoinKey;
-use super::rows_by_key;
+use super::limits::rows_by_key;
 use crate::error::table_error;
 use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;

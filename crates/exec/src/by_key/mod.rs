@@ -19,12 +19,14 @@ mod apply_rule;
 mod choice;
 mod chunk;
 mod extremes;
+mod found_memory;
 mod in_order;
 mod join;
 mod join_key;
 mod join_rule;
 mod late_rule;
 mod late_scan;
+mod limits;
 mod look_up;
 mod order;
 mod order_rule;
@@ -32,24 +34,6 @@ mod path;
 mod pipeline;
 mod scan;
 mod stock;
-
-use apply_rule::Outer;
-
-pub use apply::KeyApply;
-pub use choice::{Access, key_value};
-pub(crate) use choice::{Choice, choose, is_searchable};
-pub(crate) use extremes::{extremes, is_worth_a_key};
-pub(crate) use in_order::{Ordered, OrderedKey, Walk, Walked, is_worth};
-pub use join::KeyJoin;
-pub(crate) use join_rule::look_ups;
-pub(crate) use late_rule::waiting_conditions;
-pub use late_scan::LateScan;
-pub(crate) use late_scan::{Condition, Known, known};
-pub(crate) use look_up::LookUp;
-pub use order::KeyOrder;
-pub(crate) use pipeline::{Steps, is_exchange};
-pub(crate) use scan::FoundRows;
-pub use scan::{Found, KeyScan};
 
 use std::sync::Arc;
 
@@ -61,21 +45,24 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// A row that a condition finds, among many that are read page by page or off the key, costs as
-/// much as so many rows in a scan.
-pub(crate) const ROWS_PER_SEARCHED: u64 = 32;
-/// The same for a row that is looked up for another one or read in the order of a key: few of
-/// those that are read together lie in one page.
-const ROWS_PER_LOOKED_UP: u64 = 128;
-/// So few rows are always read by key.
-pub(crate) const ROWS_FEW: u64 = 64;
-/// The rows that are read by key at most.
-pub(crate) const ROWS_MAX: u64 = 1 << 20;
-
-/// How many rows of a table are looked up before a scan is cheaper.
-pub(crate) fn rows_by_key(row_count: u64) -> u64 {
-    (row_count / ROWS_PER_LOOKED_UP).clamp(ROWS_FEW, ROWS_MAX)
-}
+pub use apply::KeyApply;
+use apply_rule::Outer;
+pub use choice::{Access, key_value};
+pub(crate) use choice::{Choice, choose, is_searchable};
+pub(crate) use extremes::{extremes, is_worth_a_key};
+pub(crate) use found_memory::{KEY_SCAN_ROW_BYTES, reserved};
+pub(crate) use in_order::{Ordered, OrderedKey, Walk, Walked, is_worth};
+pub use join::KeyJoin;
+pub(crate) use join_rule::look_ups;
+pub(crate) use late_rule::waiting_conditions;
+pub use late_scan::LateScan;
+pub(crate) use late_scan::{Condition, Known, known};
+pub(crate) use limits::rows_by_key;
+pub(crate) use look_up::LookUp;
+pub use order::KeyOrder;
+pub(crate) use pipeline::{Steps, is_exchange};
+pub(crate) use scan::FoundRows;
+pub use scan::{Found, KeyScan};
 
 /// Replaces a stock join or sort by one that reads a key, the scan below a filter, and the rows of
 /// a MIN or MAX, where that is worth its while.

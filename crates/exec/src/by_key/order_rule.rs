@@ -12,9 +12,9 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::in_order::{Ordered, OrderedKey, is_worth};
+use super::limits::rows_by_key;
 use super::order::{KeyOrder, Spec};
 use super::pipeline::Pipeline;
-use super::rows_by_key;
 use crate::filter::may_warn;
 use crate::sort::SortOperator;
 

@@ -52,7 +52,7 @@ use crate::plan_node::leaf_properties;
 use crate::report::next_temp_table_id;
 use crate::short_plan::ShortPlan;
 use level::{Levels, WorkRowsScan};
-use run::Run;
+use run::{Run, Terms};
 use work_rows::UnboundRowsScan;
 
 #[cfg(doc)]
@@ -280,7 +280,18 @@ impl ExecutionPlan for RecursionOperator {
         if partition != 0 {
             return internal_err!("a recursion has one partition");
         }
-        let run = Run::begin(self, context)?;
+        let (short, columns) = self.short()?;
+        let terms = Terms {
+            id: self.id,
+            is_distinct: self.is_distinct,
+            schema: self.schema(),
+            first: Arc::clone(&self.first),
+            recursive: Arc::clone(&self.recursive),
+            short,
+            columns,
+            levels: Arc::clone(&self.levels),
+        };
+        let run = Run::begin(terms, context)?;
         let rows = futures::stream::try_unfold(run, |mut run| async move {
             let batch = run.next().await?;
             Ok(batch.map(|batch| (batch, run)))

@@ -13,7 +13,6 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
 use mayfly_space::AccountOptions;
 
-use super::RecursionOperator;
 use super::dedup::Seen;
 use super::level::{Level, LevelWriter, Levels};
 use crate::context::StatementContext;
@@ -47,6 +46,22 @@ impl fmt::Display for RecursionTooDeep {
 
 impl std::error::Error for RecursionTooDeep {}
 
+/// What a recursion consists of.
+pub(super) struct Terms {
+    /// The identity of its temporary table.
+    pub(super) id: u64,
+    pub(super) is_distinct: bool,
+    pub(super) schema: SchemaRef,
+    pub(super) first: Arc<dyn ExecutionPlan>,
+    pub(super) recursive: Arc<dyn ExecutionPlan>,
+    /// The recursive term over rows that are handed to it, where that has no tables.
+    pub(super) short: Option<ShortPlan>,
+    /// The columns of a level that it reads then.
+    pub(super) columns: Vec<usize>,
+    /// What the recursive term reads.
+    pub(super) levels: Arc<Levels>,
+}
+
 pub(super) struct Run {
     // fixed
     context: Arc<TaskContext>,
@@ -72,25 +87,24 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn begin(operator: &RecursionOperator, context: Arc<TaskContext>) -> Result<Run> {
+    pub(super) fn begin(terms: Terms, context: Arc<TaskContext>) -> Result<Run> {
         let statement = StatementContext::of(&context)?;
         let account = statement.table_account("recursion", 1, AccountOptions::default());
-        let schema = operator.schema();
-        let seen = match operator.is_distinct {
+        let schema = terms.schema;
+        let seen = match terms.is_distinct {
             true => Some(Seen::new(&schema, &account)?),
             false => None,
         };
-        let (short, columns) = operator.short()?;
         Ok(Run {
-            recursive: Arc::clone(&operator.recursive),
-            short,
-            columns,
-            levels: Arc::clone(&operator.levels),
+            recursive: terms.recursive,
+            short: terms.short,
+            columns: terms.columns,
+            levels: terms.levels,
             depth_max: statement.recursion_depth_max,
             table: statement
                 .report
-                .begin(operator.id, Why::Recursion, account.clone()),
-            running: Some(operator.first.execute(0, Arc::clone(&context))?),
+                .begin(terms.id, Why::Recursion, account.clone()),
+            running: Some(terms.first.execute(0, Arc::clone(&context))?),
             writer: LevelWriter::new(account, Arc::clone(&schema)),
             seen,
             runs: 0,

@@ -23,6 +23,7 @@
 mod compile;
 mod first_rows;
 mod run;
+mod size;
 mod step;
 mod stock;
 mod subquery;
@@ -36,42 +37,16 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::filter;
-use crate::reads::TableReads;
-use crate::report::TempTable;
 use crate::subquery_value::without_values;
 use run::Run;
+pub use run::ShortRun;
+pub use size::Size;
 use step::Step;
 
 /// A plan as steps over batches.
 pub struct ShortPlan {
     root: Step,
     schema: SchemaRef,
-}
-
-/// How much a plan may have to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// The rows that go into or come out of any of its steps.
-    pub rows: u64,
-    /// The bytes that the rows of its tables take, about.
-    pub bytes_read: u64,
-}
-
-/// The rows of a run, and what it took.
-#[derive(Debug)]
-pub struct ShortRun {
-    /// The rows of the plan.
-    pub rows: RecordBatch,
-    /// Its temporary tables, in the order of the plan.
-    pub temp_tables: Vec<TempTable>,
-    /// What was read of its tables.
-    pub reads: TableReads,
-    /// The rows that were given to it.
-    pub rows_given: u64,
-    /// Whether all rows of a table were read.
-    pub has_full_scan: bool,
-    /// Whether rows were joined without a key.
-    pub has_full_join: bool,
 }
 
 impl ShortPlan {

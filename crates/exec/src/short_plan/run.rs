@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::TaskContext;
 
-use super::{ShortRun, Size};
+use super::size::Size;
 use crate::provider::RowsNow;
 use crate::reads::TableReads;
 use crate::report::{TempTable, Why, next_temp_table_id};
@@ -101,4 +101,21 @@ impl<'a> Run<'a> {
             has_full_join: self.has_full_join,
         }
     }
+}
+
+/// The rows of a run, and what it took.
+#[derive(Debug)]
+pub struct ShortRun {
+    /// The rows of the plan.
+    pub rows: RecordBatch,
+    /// Its temporary tables, in the order of the plan.
+    pub temp_tables: Vec<TempTable>,
+    /// What was read of its tables.
+    pub reads: TableReads,
+    /// The rows that were given to it.
+    pub rows_given: u64,
+    /// Whether all rows of a table were read.
+    pub has_full_scan: bool,
+    /// Whether rows were joined without a key.
+    pub has_full_join: bool,
 }

@@ -14,6 +14,7 @@
 //! **Cost**: for a statement that came before, two look-ups and some additions below the lock of
 //! one part of the rows, which is the last lock that anybody takes.
 
+mod cell;
 mod figures;
 mod latency;
 
@@ -21,11 +22,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use mayfly_sql::digest::{Digest, read_part};
 
 use crate::lock::lock;
+pub(crate) use cell::DigestCell;
 
 pub(crate) use figures::{Figures, Once};
 
@@ -40,9 +42,6 @@ const ROWS_PER_MEMORY: u64 = 64;
 const PARTS: usize = 16;
 /// Texts whose digest a connection remembers.
 const TEXTS_MAX: usize = 16;
-
-/// Where those who come again remember their digest.
-pub(crate) type DigestCell = OnceLock<Arc<Digest>>;
 
 /// The digest in a cell, which is made if it is not there. Nobody waits for another who makes it,
 /// perhaps below a lock.

@@ -14,7 +14,7 @@ use arrow::record_batch::RecordBatch;
 use mayfly_sql::statement::FileFormat;
 use mayfly_types::{CharacterSet, ColumnType};
 
-use crate::outcome::ColumnInfo;
+use crate::column_info::ColumnInfo;
 use crate::render;
 
 /// Bytes that mean something behind an escape. The last, here and there, is the end of MariaDB's

@@ -33,10 +33,10 @@ use self::delimited::DelimitedRows;
 use self::parquet::ParquetWriter;
 use self::sink::Sink;
 use self::text::{TextRows, TextWriter};
+use crate::column_info::ColumnInfo;
 use crate::errors;
 use crate::files::{compression, named};
 use crate::new_file::NewFile;
-use crate::outcome::ColumnInfo;
 use crate::row_text::JsonRows;
 
 /// How a statement writes its rows.

@@ -36,10 +36,10 @@ use mayfly_sql::statement::{ParquetCompression, ParquetOptions};
 use mayfly_table::owned::own_bytes;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use crate::column_info::ColumnInfo;
 use crate::errors;
 use crate::files::declaring_field;
 use crate::new_file::{NewFile, cannot_write};
-use crate::outcome::ColumnInfo;
 
 /// The row groups of a file have numbers of 16 bits with a sign, the first 0.
 const ROW_GROUPS_MAX: usize = 1 << 15;

@@ -11,11 +11,10 @@ use mayfly_types::MySqlError;
 
 use super::delimited::DelimitedRows;
 use super::sink::Sink;
-use crate::errors;
+use crate::column_info::ColumnInfo;
 use crate::new_file::{NewFile, cannot_write};
-use crate::outcome::ColumnInfo;
-use crate::render;
 use crate::row_text::{JsonRows, write_csv_cell, write_csv_header};
+use crate::{errors, render};
 
 /// Bytes that are written together.
 const BUFFER_BYTES: usize = 256 << 10;

@@ -9,7 +9,6 @@ use mayfly_sql::file_name::FileOptions;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::arrays::scalar_of;
-use super::pattern::parts_of;
 
 /// The column with the name of the file.
 const FILE_NAME: &str = "filename";
@@ -187,6 +186,11 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The names of a path from its first directory down.
+pub(super) fn parts_of(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
 }
 
 #[cfg(test)]

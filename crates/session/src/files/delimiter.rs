@@ -12,6 +12,7 @@ use mayfly_exec::TimeSlice;
 use mayfly_records::{ChunkStep, CsvReader, CsvSyntax, Error, Format};
 use mayfly_types::{COLUMNS_MAX, ErrorCode, Level, MySqlError, Warning};
 
+use super::sign::named;
 use super::text_file::{FileChunk, TextOptions};
 
 /// Signs other than a comma.
@@ -83,14 +84,6 @@ fn note(text: String) -> Warning {
     Warning {
         level: Level::Note,
         error: MySqlError::with_message(ErrorCode::Unknown, text),
-    }
-}
-
-/// The sign as an option has it.
-pub(super) fn named(sign: u8) -> String {
-    match sign {
-        b'\t' => "'\\t'".to_owned(),
-        sign => format!("'{}'", char::from(sign)),
     }
 }
 

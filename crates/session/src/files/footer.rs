@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use mayfly_types::MySqlError;
 
-use super::cannot_open;
+use super::wrong::cannot_open;
 use super::wrong::read_error;
 use crate::file_access::FileAccess;
 

@@ -13,8 +13,6 @@ use super::wrong;
 
 /// Bytes of a field that are looked at: more than the longest name has.
 const SHOWN_BYTES: usize = 4 * (NAME_CHARACTERS_MAX + 1);
-/// Characters of a long name that an error shows.
-const SHOWN_CHARACTERS: usize = 64;
 /// Bytes that an error shows around one that is not UTF-8.
 const WRONG_BYTES: usize = 16;
 /// Names that an error shows.
@@ -120,7 +118,7 @@ impl FirstLine {
         });
         let is_long = |name: &&String| name.chars().nth(NAME_CHARACTERS_MAX).is_some();
         if let Some(name) = self.fields.iter().find(is_long) {
-            return Err(too_long(name, line, path));
+            return Err(wrong::name_too_long(name, line, path));
         }
         let mut seen = HashSet::new();
         let names = self.fields.into_iter().enumerate();
@@ -189,15 +187,6 @@ impl Header {
             Header::Fields(width) => format!("{width} columns without names"),
         }
     }
-}
-
-/// The error of a name that is longer than those of columns are; it is told how it begins.
-pub(super) fn too_long(name: &str, line: u64, path: &str) -> MySqlError {
-    let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
-    let mut error = MySqlError::new(ErrorCode::IdentifierTooLong, &[&format!("{shown}...")]);
-    let place = format!("; it names a column on line {line} of file '{path}'");
-    error.message.push_str(&place);
-    error
 }
 
 fn default_name(column: usize) -> String {

@@ -8,7 +8,8 @@ use mayfly_records::{CsvSyntax, Format};
 use mayfly_sql::file_name::{FileKind, FileName, FileOptions};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::{cannot_open, delimiter};
+use super::sign;
+use super::wrong::cannot_open;
 use crate::errors;
 use crate::spooled::KeptFile;
 
@@ -145,7 +146,7 @@ impl Kind {
         if let Some(Format::Csv(syntax)) = self.text_format(options)
             && [syntax.quote, syntax.escape].contains(&Some(syntax.delimiter))
         {
-            let sign = delimiter::named(syntax.delimiter);
+            let sign = sign::named(syntax.delimiter);
             let text = format!(
                 "Incorrect arguments to quote, escape: {sign} stands between the fields of a {what} file"
             );

@@ -40,6 +40,7 @@ mod parquet_table;
 mod pattern;
 mod sample;
 mod schema_types;
+mod sign;
 mod store;
 mod text_file;
 mod text_table;
@@ -82,7 +83,7 @@ pub(crate) use self::text_file::RecordMemory;
 use self::text_file::{TextFile, TextOptions};
 pub(crate) use self::text_table::TEXT_SCAN;
 use self::text_table::TextTable;
-pub(crate) use self::wrong::of_record;
+pub(crate) use self::wrong::{cannot_open, of_record};
 use crate::errors;
 use crate::file_access::FileAccess;
 use crate::spooled::KeptFile;
@@ -494,18 +495,4 @@ fn unreadable(path: &str, error: &datafusion::error::DataFusionError) -> MySqlEr
         found = wrong::read_error(path, cause);
     }
     found
-}
-
-/// The error for a file that is missing or may not be read.
-pub(crate) fn cannot_open(path: &str, error: &std::io::Error) -> MySqlError {
-    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
-    if let Some(told) = told {
-        return MySqlError::clone(told);
-    }
-    let number = error.raw_os_error().unwrap_or(0);
-    let code = match error.kind() {
-        std::io::ErrorKind::NotFound => ErrorCode::FileNotFound,
-        _ => ErrorCode::FileRead,
-    };
-    MySqlError::new(code, &[&path, &number, &errors::reason(error)])
 }

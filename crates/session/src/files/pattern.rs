@@ -14,8 +14,10 @@ use glob::{MatchOptions, Pattern};
 use mayfly_exec::TimeSlice;
 use mayfly_types::MySqlError;
 
+use super::constants::parts_of;
+use super::kind;
+use super::wrong::cannot_open;
 use super::wrong::read_error;
-use super::{cannot_open, kind};
 use crate::file_access::FileAccess;
 
 /// Patterns that one with braces may stand for.
@@ -121,11 +123,6 @@ pub(super) async fn find(
         paths: found.into_iter().map(|(path, _)| path).collect(),
         fixed_parts: Some(parts_of(path).take_while(is_fixed).count()),
     })
-}
-
-/// The names of a path from its first directory down.
-pub(super) fn parts_of(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|part| !part.is_empty())
 }
 
 /// A part of a pattern.

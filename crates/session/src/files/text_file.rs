@@ -11,7 +11,8 @@ use mayfly_records::{
 };
 use mayfly_types::MySqlError;
 
-use super::{cannot_open, decompress, kind, wrong};
+use super::wrong::cannot_open;
+use super::{decompress, kind, wrong};
 use crate::file_access::FileAccess;
 use crate::spooled::KeptFile;
 

@@ -36,7 +36,7 @@ use mayfly_records::{Cells, ChunkStep, CsvReader, CsvSyntax, Format, JsonReader,
 use mayfly_types::{COLUMNS_MAX, MySqlError};
 
 use super::arrays::array_of;
-use super::delimiter;
+use super::sign;
 use super::text_file::{FieldReader, FileChunk, FileReader, TextFile, TextOptions, of_file};
 use super::wrong;
 
@@ -319,7 +319,7 @@ impl DisplayAs for TextScan {
         if let Format::Csv(CsvSyntax { delimiter, .. }) = layout.options.format
             && !b",\t".contains(&delimiter)
         {
-            write!(f, ", delimiter={}", delimiter::named(delimiter))?;
+            write!(f, ", delimiter={}", sign::named(delimiter))?;
         }
         if let Some(limit) = layout.limit {
             write!(f, ", limit={limit}")?;

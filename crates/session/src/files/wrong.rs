@@ -8,7 +8,6 @@ use datafusion::error::DataFusionError;
 use mayfly_records::{Error, TextType};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::{cannot_open, header};
 use crate::errors;
 
 /// Characters of a wrong value that are shown.
@@ -74,7 +73,7 @@ pub(crate) fn of_record(error: Error, path: &str) -> MySqlError {
             ),
         ),
         Error::TooManyColumns { line, limit } => too_many_columns(limit, &place(line)),
-        Error::NameTooLong { line, key } => header::too_long(&key, line, path),
+        Error::NameTooLong { line, key } => name_too_long(&key, line, path),
         other => MySqlError::with_message(ErrorCode::FileRead, other.to_string()),
     }
 }
@@ -150,4 +149,27 @@ fn cannot_read(path: &str, error: &std::io::Error) -> MySqlError {
 pub(super) fn read_error(path: &str, what: impl fmt::Display) -> MySqlError {
     let text = format!("Error reading file '{path}': {what}");
     MySqlError::with_message(ErrorCode::FileRead, text)
+}
+
+/// The error for a file that is missing or may not be read.
+pub(crate) fn cannot_open(path: &str, error: &std::io::Error) -> MySqlError {
+    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
+    if let Some(told) = told {
+        return MySqlError::clone(told);
+    }
+    let number = error.raw_os_error().unwrap_or(0);
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound => ErrorCode::FileNotFound,
+        _ => ErrorCode::FileRead,
+    };
+    MySqlError::new(code, &[&path, &number, &errors::reason(error)])
+}
+
+/// The error of a name that is longer than those of columns are; it is told how it begins.
+pub(super) fn name_too_long(name: &str, line: u64, path: &str) -> MySqlError {
+    let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
+    let mut error = MySqlError::new(ErrorCode::IdentifierTooLong, &[&format!("{shown}...")]);
+    let place = format!("; it names a column on line {line} of file '{path}'");
+    error.message.push_str(&place);
+    error
 }

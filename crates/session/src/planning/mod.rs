@@ -45,8 +45,8 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::crash::{crashed, panic_text};
 use crate::errors;
-use crate::outcome::{crashed, panic_text};
 use threads::{Answer, IsLong, LONG_MAX, STUCK, Task, Threads};
 
 /// How long a plan is short: a hundred times what a join of a few tables takes.

@@ -22,7 +22,7 @@ use super::Job;
 use super::batch::batch_of;
 use super::counter::{Counter, unnumbered};
 use super::defaults::{Fallback, zero};
-use super::rules::Rules;
+use super::table_rules::Rules;
 use crate::errors;
 
 /// Makes rows of a source the rows of a table.

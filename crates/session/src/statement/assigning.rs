@@ -24,8 +24,8 @@ use super::Job;
 use super::batch::batch_of;
 use super::evaluate::user_value;
 use super::query::Ready;
+use crate::column_info::ColumnInfo;
 use crate::errors;
-use crate::outcome::ColumnInfo;
 
 /// How often types are looked for that stay what they are.
 const ATTEMPTS: usize = 4;

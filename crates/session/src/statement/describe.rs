@@ -4,7 +4,6 @@
 //! Owns what was found out about the columns of queries over shared tables, for all connections
 //! that are alike: many clients that come at once prepare the same statements.
 
-use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use datafusion::sql::sqlparser::ast::Query;
@@ -13,48 +12,13 @@ use mayfly_sql::references::References;
 use mayfly_sql::statement::Statement;
 use mayfly_types::MySqlError;
 
-use super::meanings::Meanings;
-use super::{Job, ThroughViews, maintenance};
+use super::described::{Columns, Described};
+use super::{Job, ThroughViews, maintenance_listing};
+use crate::column_info::{ColumnInfo, columns_of};
 use crate::connection::Connection;
-use crate::outcome::{ColumnInfo, Outcome, columns_of};
+use crate::outcome::Outcome;
 use crate::plan_owner::PlanOwner;
 use crate::running::Running;
-
-/// Queries whose columns are kept; the bytes of the longest, and its columns.
-const QUERIES_MAX: usize = 128;
-const TEXT_BYTES_MAX: usize = 4 << 10;
-const COLUMNS_MAX: usize = 64;
-/// The columns of all of them: about a quarter of a megabyte.
-const COLUMNS_IN_ALL_MAX: usize = 1024;
-
-/// The columns of statements, by their text; of one that changes rows it is known that it has none,
-/// and that its names mean something.
-#[derive(Default)]
-pub(crate) struct Described {
-    queries: HashMap<String, Columns>,
-    columns_in_all: usize,
-}
-
-struct Columns {
-    columns: Vec<ColumnInfo>,
-    meanings: Meanings,
-}
-
-impl Described {
-    fn keep(&mut self, text: &str, columns: Columns) {
-        if text.len() > TEXT_BYTES_MAX || columns.columns.len() > COLUMNS_MAX {
-            return;
-        }
-        let count = columns.columns.len();
-        let is_full =
-            self.queries.len() >= QUERIES_MAX || self.columns_in_all + count > COLUMNS_IN_ALL_MAX;
-        if is_full {
-            *self = Described::default();
-        }
-        self.columns_in_all += count;
-        self.queries.insert(text.to_owned(), columns);
-    }
-}
 
 impl PlanOwner {
     fn described(&self) -> MutexGuard<'_, Described> {
@@ -103,7 +67,7 @@ pub(crate) async fn describe(
             Outcome::Done { .. } => Ok(Vec::new()),
         },
         Statement::Maintain(asked) => {
-            let batch = maintenance::answer(asked.kind).batch(None)?;
+            let batch = maintenance_listing::answer(asked.kind).batch(None)?;
             Ok(columns_of(batch.schema_ref(), None))
         }
         Statement::Explain(explain) if !explain.analyze => {

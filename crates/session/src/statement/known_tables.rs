@@ -15,102 +15,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use mayfly_sql::digest::{Digest, Tail};
+use mayfly_sql::digest::Tail;
 use mayfly_sql::statement::CreateTable;
 use mayfly_sql::table_text::TableText;
 use mayfly_table::Definition;
 use mayfly_types::MySqlError;
 
 use super::Job;
+use super::table_digests::{KnownTable, TEXT_BYTES_MAX};
 use crate::connection::Connection;
+use crate::crash::{crashed, panic_text};
 use crate::digests::DigestCell;
 use crate::gone_tables;
-use crate::outcome::{Outcome, crashed, panic_text};
-
-/// Definitions that are kept, and the bytes of the longest text.
-const TABLES_MAX: usize = 16;
-const TEXT_BYTES_MAX: usize = 4 << 10;
-
-/// What a connection has seen, the latest last.
-#[derive(Default)]
-pub(crate) struct KnownTables {
-    made: Vec<KnownTable>,
-    /// Tables that were dropped, with TEMPORARY or without.
-    dropped: Vec<(bool, NameDigest)>,
-}
-
-/// The digest of a statement with the name of a table: mostly the name comes again.
-struct NameDigest {
-    name: String,
-    digest: Arc<Digest>,
-}
-
-impl NameDigest {
-    fn new(keywords: &str, name: &str, tail: &Tail) -> NameDigest {
-        NameDigest {
-            name: name.to_owned(),
-            digest: Arc::new(Digest::with_name(keywords, name, tail)),
-        }
-    }
-}
-
-struct KnownTable {
-    /// What stood behind the name.
-    text: String,
-    /// The version of the variables, which a definition may depend on.
-    variables: u64,
-    definition: Arc<Definition>,
-    /// The AUTO_INCREMENT option.
-    next_number: u64,
-    /// The digest of the text.
-    tail: Tail,
-    /// The same with the last name.
-    last: Option<NameDigest>,
-}
-
-impl KnownTable {
-    /// The digest of the text behind a name.
-    fn digest(&mut self, name: &str) -> DigestCell {
-        let last = self.last.take().filter(|last| last.name == name);
-        let last =
-            last.unwrap_or_else(|| NameDigest::new("CREATE TEMPORARY TABLE", name, &self.tail));
-        DigestCell::from(Arc::clone(&self.last.insert(last).digest))
-    }
-}
-
-impl KnownTables {
-    fn get(&mut self, text: &str, variables: u64) -> Option<&mut KnownTable> {
-        let mut known = self.made.iter_mut().rev();
-        known.find(|known| known.variables == variables && known.text == text)
-    }
-
-    fn keep(&mut self, known: KnownTable) {
-        self.made.retain(|other| other.text != known.text);
-        if self.made.len() >= TABLES_MAX {
-            self.made.remove(0);
-        }
-        self.made.push(known);
-    }
-
-    /// The digest of a DROP TABLE.
-    fn drop_digest(&mut self, temporary: bool, name: &str) -> DigestCell {
-        let is_it = |it: &&(bool, NameDigest)| it.0 == temporary && it.1.name == name;
-        if let Some((_, known)) = self.dropped.iter().rev().find(is_it) {
-            return DigestCell::from(Arc::clone(&known.digest));
-        }
-        let keywords = match temporary {
-            true => "DROP TEMPORARY TABLE",
-            false => "DROP TABLE",
-        };
-        let known = NameDigest::new(keywords, name, &Tail::default());
-        let digest = DigestCell::from(Arc::clone(&known.digest));
-        if self.dropped.len() >= TABLES_MAX {
-            self.dropped.remove(0);
-        }
-        self.dropped.push((temporary, known));
-        digest
-    }
-}
+use crate::outcome::Outcome;
 
 /// Runs a statement that makes a temporary table as before, or drops one; `None` for any other one,
 /// of which nothing was done.

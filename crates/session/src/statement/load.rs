@@ -34,7 +34,8 @@ use super::Job;
 use super::write::Writer;
 use crate::client_files::ClientFile;
 use crate::errors;
-use crate::files::{RecordMemory, cannot_open, named, of_record};
+use crate::files::cannot_open;
+use crate::files::{RecordMemory, named, of_record};
 use crate::outcome::Outcome;
 use crate::spooled::{Spool, SpooledFile};
 

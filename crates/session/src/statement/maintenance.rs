@@ -16,8 +16,9 @@ use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
 use super::information::refuse_information;
+use super::maintenance_listing::answer;
 use super::show::definition::quoted;
-use crate::listing::{Listing, some};
+use crate::listing::some;
 use crate::outcome::Outcome;
 
 /// What reading a page says that does not hold what was written.
@@ -25,16 +26,6 @@ const DAMAGED: [ErrorCode; 2] = [ErrorCode::FileRead, ErrorCode::StorageEngine];
 
 /// What is said of a table, beside its name: a type of message and its text.
 type Message = (&'static str, String);
-
-/// An answer before it has rows.
-pub(super) fn answer(kind: MaintenanceKind) -> Listing {
-    match kind {
-        MaintenanceKind::Checksum { .. } => {
-            Listing::new(&["Table", "Checksum"]).with_numbers(&["Checksum"])
-        }
-        _ => Listing::new(&["Table", "Op", "Msg_type", "Msg_text"]),
-    }
-}
 
 fn verb(kind: MaintenanceKind) -> &'static str {
     match kind {

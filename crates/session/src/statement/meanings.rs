@@ -1,6 +1,6 @@
 //! What the names and variables of a statement meant when something was made of it.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mayfly_sql::statement::TableName;
@@ -8,17 +8,10 @@ use mayfly_table::Table;
 use tokio::sync::MutexGuard;
 
 use super::Job;
+use super::meant_tables::Meanings;
 use crate::connection::Connection;
 use crate::local::Local;
 use crate::plan_owner::PlanOwner;
-
-/// The tables of a statement, its database, and the version of the variables. No table is kept
-/// alive.
-pub(super) struct Meanings {
-    database: Option<String>,
-    tables: Vec<(TableName, Weak<Table>)>,
-    variables: u64,
-}
 
 impl Meanings {
     /// The tables, if names and variables mean what they meant.

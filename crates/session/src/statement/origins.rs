@@ -9,7 +9,7 @@ use mayfly_table::{Definition, Key, KeyKind};
 use mayfly_types::ColumnType;
 
 use super::Job;
-use crate::outcome::{ColumnInfo, ColumnOrigin, KeyRole, columns_of};
+use crate::column_info::{ColumnInfo, ColumnOrigin, KeyRole, columns_of};
 
 /// A table as a statement names it.
 pub(super) struct Named<'a> {

@@ -18,9 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_
 use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, TryStreamExt};
 use mayfly_sql::bindings::Bindings;
-use mayfly_sql::clause;
 use mayfly_sql::functions::{refusing_zero, waits};
-use mayfly_sql::in_turn;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner, raise};
 use mayfly_sql::planning::{Optimized, planned_with_tables};
@@ -28,17 +26,17 @@ use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
 use mayfly_sql::source::Source;
 use mayfly_sql::typing::type_planner;
+use mayfly_sql::{clause, in_turn};
 use mayfly_types::{ErrorCode, MySqlError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::Job;
-use crate::errors;
-use crate::lowered;
-use crate::outcome::{ColumnInfo, Message, Outcome, RowStream};
-use crate::planning;
+use crate::column_info::ColumnInfo;
+use crate::outcome::{Message, Outcome, RowStream};
 use crate::profile::Stage;
 use crate::running::{AFTER_FAILURE, AFTER_SUCCESS};
+use crate::{errors, lowered, planning};
 
 /// Batches that wait between the plan and the reader.
 const BATCHES_AHEAD: usize = 1;

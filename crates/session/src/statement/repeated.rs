@@ -14,212 +14,49 @@
 //! **Cost**: some ten microseconds, where a plan takes milliseconds; each plan that is kept is
 //! thought to take [`PLAN_BYTES`], which are reserved.
 
-use std::collections::hash_map::RandomState;
-use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::slots::{runnable_plan, with_values};
 use mayfly_exec::{ShortPlan, ShortRun, Size, UnboundTable};
-use mayfly_space::{Counters, Reservation};
+use mayfly_space::Counters;
 use mayfly_sql::bindings::Bindings;
-use mayfly_sql::functions::SessionValues;
 use mayfly_sql::planning::{analyzed, with_rules};
 use mayfly_sql::references::References;
 use mayfly_sql::repeatable::is_repeatable;
-use mayfly_sql::slot_labels::SlotLabel;
 use mayfly_sql::template::{Template, bare};
 use mayfly_table::Table;
 
 use super::Job;
 use super::apart::Apart;
 use super::few_rows::{run_short, unless_warned_elsewhere};
-use super::meanings::Meanings;
-use super::slots::{Constants, KeptConstants, Slotted};
-use super::statement_values::StatementValues;
+use super::kept_constants::{KeptConstants, StatementValues};
+use super::kept_plans::{Asked, KeptPlan, LONG, LONG_RUNS_MAX, Place, Worth};
+use super::slots::Slotted;
+use crate::column_info::ColumnInfo;
 use crate::connection::Connection;
 use crate::digests::DigestCell;
 use crate::lowered;
-use crate::outcome::{ColumnInfo, Outcome};
+use crate::outcome::Outcome;
 use crate::planning::processor_time;
-use crate::slow_log::Reads;
+use crate::reads::Reads;
 use crate::stats::{Ended, StatementStats};
 
-/// Plans that a connection keeps, those of one shape, and the bytes of the longest shape.
-const PLANS_MAX: usize = 64;
-const PLANS_OF_SHAPE_MAX: usize = 16;
-const SHAPE_BYTES_MAX: usize = 4 << 10;
 /// What a plan of some ten operators takes, about.
 const PLAN_BYTES: u64 = 32 << 10;
 /// The plans of all connections take at most this part of the budget; of one that is smaller than
 /// this they take nothing, which is for rows.
 const PLANS_PER_MEMORY: u64 = 16;
 const MEMORY_BYTES_MIN: u64 = 8 << 20;
-/// Shapes and texts that are remembered to have come.
-const SEEN_MAX: usize = 256;
 /// What a plan may have to do.
 const SIZE_MAX: Size = Size {
     rows: 4096,
     bytes_read: 2 << 20,
 };
-/// A plan that computes for longer is given up: others wait for this thread. On a busy machine any
-/// run may be interrupted for longer, so that only the time of the thread counts.
-const LONG: Duration = Duration::from_millis(5);
-/// So often in a row: a plan that is given up comes back only after twice as many runs as the time
-/// before.
-const LONG_RUNS_MAX: u32 = 4;
-
-/// The plans of a connection.
-#[derive(Default)]
-pub(crate) struct Repeated {
-    plans: HashMap<Vec<u8>, Vec<Arc<KeptPlan>>>,
-    /// How often shapes and texts came without a plan, by their hash.
-    seen: HashMap<u64, u32>,
-    /// Shapes whose plans depend on their constants, by their hash.
-    fixed: HashSet<u64>,
-    hasher: RandomState,
-}
-
-impl Repeated {
-    /// Whether a shape or a text comes for the second time, or for the fourth, the eighth ...: what
-    /// is not worth a plan once may be later. `has_come` says that somebody else counted it before.
-    fn comes_again(&mut self, hash: u64, has_come: bool) -> bool {
-        if self.seen.len() >= SEEN_MAX {
-            self.seen.clear();
-            self.fixed.clear();
-        }
-        let times = self.seen.entry(hash).or_default();
-        *times = (*times).max(u32::from(has_come)).saturating_add(1);
-        *times > 1 && times.is_power_of_two()
-    }
-
-    /// The hashes of a shape, and of a text.
-    fn hashes(&self, asked: &Asked<'_>) -> [u64; 2] {
-        let of_text = self.hasher.hash_one((asked.shape, asked.constants));
-        [self.hasher.hash_one(asked.shape), of_text]
-    }
-
-    /// How a plan for this statement may be made, if it is worth one now.
-    fn worth(&mut self, asked: &Asked<'_>, has_come: bool) -> Option<Worth> {
-        let [of_shape, of_text] = self.hashes(asked);
-        if !asked.constants.is_empty() && !self.fixed.contains(&of_shape) {
-            let comes_again = self.comes_again(of_shape, has_come);
-            return comes_again.then_some(Worth::AnyConstants);
-        }
-        // Others may have had other constants.
-        let has_come = has_come && asked.constants.is_empty();
-        let comes_again = self.comes_again(of_text, has_come);
-        comes_again.then_some(Worth::TheseConstants)
-    }
-
-    /// Takes back that a statement came: its plan is not made now.
-    fn postpone(&mut self, asked: &Asked<'_>) {
-        for hash in self.hashes(asked) {
-            if let Some(times) = self.seen.get_mut(&hash) {
-                *times = times.saturating_sub(1);
-            }
-        }
-    }
-
-    /// Takes note that the plans of a shape depend on its constants.
-    fn depends(&mut self, shape: &[u8]) {
-        let hash = self.hasher.hash_one(shape);
-        self.fixed.insert(hash);
-    }
-
-    /// The plan for a statement, and the values of its slots.
-    fn plan(&self, asked: &Asked<'_>) -> Option<(Arc<KeptPlan>, Vec<ScalarValue>)> {
-        let plans = self.plans.get(asked.shape)?;
-        plans.iter().find_map(|plan| {
-            let values = plan.constants.values(asked.constants)?;
-            Some((Arc::clone(plan), values))
-        })
-    }
-
-    fn keep(&mut self, shape: &[u8], plan: Arc<KeptPlan>) {
-        let count: usize = self.plans.values().map(Vec::len).sum();
-        if count >= PLANS_MAX
-            && let Some(other) = self.plans.keys().find(|of| *of != shape).cloned()
-        {
-            self.plans.remove(&other);
-        }
-        let plans = self.plans.entry(shape.to_vec()).or_default();
-        if plans.len() >= PLANS_OF_SHAPE_MAX {
-            plans.remove(0);
-        }
-        plans.push(plan);
-    }
-
-    /// Removes a plan from those of its shape.
-    fn remove(&mut self, shape: &[u8], plan: &Arc<KeptPlan>) {
-        if let Some(plans) = self.plans.get_mut(shape) {
-            plans.retain(|of| !Arc::ptr_eq(of, plan));
-        }
-    }
-
-    /// Gives up a plan that means something else by now; the statement may be worth another one.
-    fn renew(&mut self, asked: &Asked<'_>, plan: &Arc<KeptPlan>) {
-        self.remove(asked.shape, plan);
-        let [of_shape, of_text] = self.hashes(asked);
-        self.seen.remove(&of_shape);
-        self.seen.remove(&of_text);
-        self.fixed.remove(&of_shape);
-    }
-}
-
-/// How a plan is made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Worth {
-    AnyConstants,
-    TheseConstants,
-}
-
-/// A statement that asks for a plan.
-struct Asked<'a> {
-    /// Its shape, or its text if it has none.
-    shape: &'a [u8],
-    constants: &'a Constants<'a>,
-}
-
-impl<'a> Asked<'a> {
-    /// What a text asks for; `None` if that is too long.
-    fn of(text: &'a str, apart: Option<&'a Apart<'_>>) -> Option<Asked<'a>> {
-        let asked = match apart {
-            Some(apart) => Asked {
-                shape: &apart.shape,
-                constants: &apart.given.constants,
-            },
-            None => Asked {
-                shape: text.as_bytes(),
-                constants: &[],
-            },
-        };
-        (asked.shape.len() <= SHAPE_BYTES_MAX).then_some(asked)
-    }
-}
-
-/// A plan without rows.
-struct KeptPlan {
-    plan: ShortPlan,
-    constants: KeptConstants,
-    statement_values: StatementValues,
-    columns: Vec<ColumnInfo>,
-    /// The labels that hold constants of the run.
-    slot_labels: Vec<SlotLabel>,
-    meanings: Meanings,
-    /// Where its functions warn.
-    values: SessionValues,
-    digest: DigestCell,
-    made: Instant,
-    /// The last runs that took long or could not end, without one between them that did.
-    long_runs: AtomicU32,
-    _place: Place,
-}
 
 impl KeptPlan {
     /// Whether the plan takes long time and again, or has too many rows; `took` is its last run,
@@ -234,35 +71,21 @@ impl KeptPlan {
     }
 }
 
-/// The room of a plan among those of all connections.
-struct Place {
-    plans: Arc<AtomicUsize>,
-    _reservation: Reservation,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.plans.fetch_sub(1, Ordering::Relaxed);
+/// Room for one more plan, if there is any.
+fn find_place(connection: &Connection) -> Option<Place> {
+    let memory_bytes = connection.engine.space().memory_bytes();
+    if memory_bytes < MEMORY_BYTES_MIN {
+        return None;
     }
-}
-
-impl Place {
-    /// Room for one more plan, if there is any.
-    fn find(connection: &Connection) -> Option<Place> {
-        let memory_bytes = connection.engine.space().memory_bytes();
-        if memory_bytes < MEMORY_BYTES_MIN {
-            return None;
-        }
-        let most = memory_bytes / PLANS_PER_MEMORY / PLAN_BYTES;
-        let reservation = connection.account.reserve(PLAN_BYTES).ok()?;
-        let plans = Arc::clone(&connection.engine.shared().kept_plans);
-        let taken = plans.fetch_add(1, Ordering::Relaxed);
-        let place = Place {
-            plans,
-            _reservation: reservation,
-        };
-        ((taken as u64) < most).then_some(place)
-    }
+    let most = memory_bytes / PLANS_PER_MEMORY / PLAN_BYTES;
+    let reservation = connection.account.reserve(PLAN_BYTES).ok()?;
+    let plans = Arc::clone(&connection.engine.shared().kept_plans);
+    let taken = plans.fetch_add(1, Ordering::Relaxed);
+    let place = Place {
+        plans,
+        _reservation: reservation,
+    };
+    ((taken as u64) < most).then_some(place)
 }
 
 /// Runs a query whose plan is kept; `None` for any other statement, of which nothing was done.
@@ -476,7 +299,7 @@ impl Job {
         let connection = &self.connection;
         let reads = || connection.values.lock().reads;
         let before = reads();
-        let place = Place::find(connection)?;
+        let place = find_place(connection)?;
         let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
         for name in &references.tables {

@@ -8,7 +8,7 @@
 //! **Cost**: making the rules of a table ready takes some 200 microseconds, three times as much as
 //! the rest of an INSERT of one row; so a session keeps those of the tables that it wrote lately.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -27,26 +27,8 @@ use super::batch::batch_of;
 use super::defaults::Fallback;
 use super::evaluate::names_columns;
 use super::query::in_database;
+use super::table_rules::{Check, Rules, ViewCheck};
 use crate::errors;
-
-/// The rules of one table.
-pub(crate) struct Rules {
-    /// The columns of the table; rows in the making have NULL where something is yet to come.
-    schema: SchemaRef,
-    /// Columns that are computed by their places, in the order in which they depend on each other.
-    computed: Vec<(usize, Computed)>,
-    /// What is enforced, each with what is true where it is violated.
-    checks: Vec<(Check, Computed)>,
-}
-
-/// Something that a row must meet.
-#[derive(Debug)]
-pub(crate) enum Check {
-    /// A constraint of the table, by its name.
-    Constraint(String),
-    /// The condition of a view, by its database and its name.
-    View(String, String),
-}
 
 impl Check {
     /// The error of a row that violates it.
@@ -57,43 +39,6 @@ impl Check {
                 MySqlError::new(ErrorCode::ViewCheckFailed, &[database, name])
             }
         }
-    }
-}
-
-/// WITH CHECK OPTION of the view that a statement writes through.
-#[derive(Debug)]
-pub(crate) struct ViewCheck {
-    /// The database and the name of the view.
-    pub(crate) view: (String, String),
-    /// The name of the table that is written.
-    pub(crate) table: String,
-    /// What must be true of its rows.
-    pub(crate) condition: Expr,
-}
-
-/// The rules of tables that a session wrote lately. A table never changes its definition, and what
-/// they depend on besides stands with them.
-#[derive(Default)]
-pub(crate) struct Lately(Vec<(Weak<Table>, u8, Arc<Rules>)>);
-
-impl Lately {
-    const MOST: usize = 16;
-
-    fn find(&self, table: &Arc<Table>, division_digits: u8) -> Option<Arc<Rules>> {
-        let mut known = self.0.iter();
-        let is_it = |(other, digits, _): &&(Weak<Table>, u8, Arc<Rules>)| {
-            std::ptr::eq(other.as_ptr(), Arc::as_ptr(table)) && *digits == division_digits
-        };
-        known.find(is_it).map(|(_, _, rules)| Arc::clone(rules))
-    }
-
-    fn keep(&mut self, table: &Arc<Table>, division_digits: u8, rules: &Arc<Rules>) {
-        self.0.retain(|(other, _, _)| other.strong_count() > 0);
-        if self.0.len() >= Self::MOST {
-            self.0.remove(0);
-        }
-        let entry = (Arc::downgrade(table), division_digits, Arc::clone(rules));
-        self.0.push(entry);
     }
 }
 

@@ -32,7 +32,6 @@ use datafusion::sql::sqlparser::ast::Query;
 use mayfly_exec::slots::{placeholder, runnable_plan};
 use mayfly_sql::bindings::Bindings;
 use mayfly_sql::comparison::compares_in_plan;
-use mayfly_sql::literal::Literal;
 use mayfly_sql::origin::Origins;
 use mayfly_sql::parse;
 use mayfly_sql::planning::{analyzed, with_rules};
@@ -44,63 +43,12 @@ use mayfly_sql::template::{Template, bare};
 use mayfly_types::ColumnType;
 
 use super::Job;
-use super::statement_values::StatementValues;
+use super::kept_constants::{KeptConstants, StatementValues};
 use super::typed_comparisons::{narrower, schema_below};
-use crate::outcome::ColumnInfo;
+use crate::column_info::ColumnInfo;
 
 /// How often a query is planned anew with fewer slots.
 const ATTEMPTS: usize = 3;
-
-/// The constants of a statement, in the order of its text.
-pub(super) type Constants<'a> = [Option<Literal<'a>>];
-
-/// What the constants of a statement must be to run a kept plan.
-#[derive(Default)]
-pub(super) struct KeptConstants {
-    /// Those that are part of the plan.
-    fixed: Vec<(usize, Option<Literal<'static>>)>,
-    slots: Vec<Slot>,
-    /// The values that the plan asks for: of which slot, in which type.
-    values: Vec<(usize, DataType)>,
-}
-
-impl KeptConstants {
-    /// The very constants of a statement.
-    pub(super) fn fixed(constants: &Constants<'_>) -> KeptConstants {
-        let owned = constants.iter().cloned();
-        let owned = owned.map(|constant| constant.map(Literal::into_owned));
-        KeptConstants {
-            fixed: owned.enumerate().collect(),
-            ..KeptConstants::default()
-        }
-    }
-
-    /// The values of a statement with the shape of the plan; `None` if the plan is not for it.
-    pub(super) fn values(&self, constants: &Constants<'_>) -> Option<Vec<ScalarValue>> {
-        let is_same = |(place, constant): &(usize, Option<Literal<'_>>)| {
-            constants.get(*place).is_some_and(|of| of == constant)
-        };
-        if !self.fixed.iter().all(is_same) {
-            return None;
-        }
-        for slot in &self.slots {
-            let constant = constants.get(slot.constant)?.as_ref()?;
-            if Kind::of(constant) != Some(slot.kind) {
-                return None;
-            }
-        }
-        let values = self.values.iter().map(|(slot, of_type)| {
-            let slot = &self.slots[*slot];
-            slot.value(constants[slot.constant].as_ref()?, of_type)
-        });
-        values.collect()
-    }
-
-    /// Whether the plan has slots.
-    pub(super) fn has_slots(&self) -> bool {
-        !self.slots.is_empty()
-    }
-}
 
 /// A plan with places for constants.
 pub(super) struct Slotted {

@@ -17,12 +17,9 @@ use mayfly_exec::slots::placeholder;
 use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::statement_values::{StatementValue, replaced};
 
+use super::kept_constants::StatementValues;
 use super::typed_comparisons::{narrower, schema_below};
 use crate::connection::Connection;
-
-/// The values that a plan asks for.
-#[derive(Default, PartialEq)]
-pub(super) struct StatementValues(Vec<StatementValue>);
 
 impl StatementValues {
     /// A plan that has its types, with places for such values behind so many others.

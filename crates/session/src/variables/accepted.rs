@@ -5,7 +5,7 @@
 //! only it has them; values are kept and shown. What would promise something that is not done, or
 //! would change an answer, can only have the value that is true here.
 
-use super::catalog::{
+use super::definition::{
     ANY, Definition, ENGINE, Kind, SIZE_32, Where, both, fixed, fixed_number, fixed_switch, from,
     global, new, range,
 };

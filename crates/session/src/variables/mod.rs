@@ -5,6 +5,7 @@
 
 mod accepted;
 mod catalog;
+mod definition;
 mod gtid;
 mod versions;
 
@@ -15,7 +16,8 @@ use datafusion::scalar::ScalarValue;
 use mayfly_sql::statement::Scope;
 use mayfly_types::{CharacterSet, ErrorCode, Level, MySqlError, Warning};
 
-pub(crate) use catalog::{Definition, Kind, Where, all, find};
+pub(crate) use catalog::{all, find};
+pub(crate) use definition::{Definition, Kind, Where};
 use versions::Versions;
 
 /// Values of system variables that differ from their defaults.

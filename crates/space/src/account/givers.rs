@@ -26,10 +26,11 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{KIB, Node};
+use super::gives_memory::GivesMemory;
+use super::{Giver, Givers, KIB, Node};
 use crate::lock;
 
 /// How many times as much the side of a giver claims, unless the claim is for an admission.
@@ -40,26 +41,6 @@ const ROUNDS: u32 = 24;
 const PATIENCE: u32 = 8;
 /// The first pause between two tries; each further one is longer by as much.
 const PAUSE: Duration = Duration::from_micros(50);
-
-/// An operator that holds memory only because that is quicker.
-pub trait GivesMemory: Send + Sync {
-    /// The most that it could give at this moment.
-    fn spare_bytes(&self) -> u64;
-
-    /// Gives about so many bytes up; returns how many of what it claims it did, be they free now or
-    /// as soon as those who look at them have seen enough. Who calls may hold locks under which
-    /// this or another operator claims memory: what is locked by them is left alone.
-    fn give(&self, bytes: u64) -> u64;
-}
-
-/// The givers of a space.
-#[derive(Default)]
-pub(super) struct Givers(Mutex<Vec<Giver>>);
-
-struct Giver {
-    node: Weak<Node>,
-    operator: Weak<dyn GivesMemory>,
-}
 
 /// For what a claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,6 +17,7 @@
 
 mod claims;
 mod givers;
+mod gives_memory;
 
 use std::collections::HashMap;
 use std::sync::atomic::{
@@ -27,9 +28,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::own_pages::OwnPages;
 use crate::{AccountOptions, Compression, Counters, Error, Result, lock};
-use givers::Givers;
 
-pub use givers::GivesMemory;
+pub use gives_memory::GivesMemory;
 
 const KIB: u64 = 1024;
 const HALF: u64 = 0xffff_ffff;
@@ -89,6 +89,15 @@ impl Tally {
 /// Adds to a counter.
 pub(crate) fn count(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Relaxed);
+}
+
+/// The givers of a space.
+#[derive(Default)]
+struct Givers(Mutex<Vec<Giver>>);
+
+struct Giver {
+    node: Weak<Node>,
+    operator: Weak<dyn GivesMemory>,
 }
 
 /// A node of the account tree.

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use super::Handle;
+use super::handle::Handle;
 
 /// Allocates `len` bytes at `start`, whether in a hole or behind the end.
 #[cfg(not(miri))]

@@ -16,16 +16,17 @@
 
 mod allocate;
 mod cached;
+mod handle;
 mod ranges;
 mod unnamed;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use crate::{Error, Faults, IoMode, Operation, Result, lock};
+pub(crate) use handle::{Handle, SECTOR};
 use ranges::Ranges;
 
 pub use cached::CachedBytes;
@@ -34,22 +35,10 @@ pub use cached::CachedBytes;
 /// each.
 const PIECES_MIN: u32 = 256;
 
-/// The alignment of everything in a temp file.
-pub(crate) const SECTOR: u64 = 4096;
 /// The largest growth step for small files; larger files grow by an eighth.
 const STEP_BYTES: u64 = 64 << 20;
 /// The smallest growth step, used while the budget is small.
 const SMALL_STEP_BYTES: u64 = if cfg!(miri) { 256 << 10 } else { 4 << 20 };
-
-/// An open temp file.
-pub(crate) struct Handle {
-    pub(crate) file: File,
-    /// Whether transfers go around the page cache.
-    pub(crate) direct: bool,
-    pub(crate) faults: Option<Arc<dyn Faults>>,
-    #[cfg(miri)]
-    pub(crate) heap: Mutex<Vec<u8>>,
-}
 
 #[derive(Default)]
 struct Growing {

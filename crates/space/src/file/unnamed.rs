@@ -11,8 +11,8 @@ pub(super) fn open(
     _dir: &std::path::Path,
     _mode: crate::IoMode,
     faults: Option<std::sync::Arc<dyn crate::Faults>>,
-) -> std::io::Result<super::Handle> {
-    Ok(super::Handle {
+) -> std::io::Result<super::handle::Handle> {
+    Ok(super::handle::Handle {
         file: std::fs::File::open("/dev/null")?,
         direct: false,
         faults,

@@ -17,7 +17,9 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, Weak};
 
-use super::{Backend, Queue, Transfer, segment, threads};
+use super::backend::{Backend, Queue};
+use super::segment::{self, Transfer};
+use super::threads;
 use crate::file::Handle;
 use crate::{Faults, lock};
 

@@ -8,6 +8,7 @@
 //! | buffered | the same through the page cache | io_uring, else threads |
 //! | mmap | reads copied from mapped windows | threads |
 
+mod backend;
 mod map;
 mod ring;
 mod segment;
@@ -16,51 +17,9 @@ mod threads;
 use std::io;
 use std::sync::Arc;
 
-use crate::file::Handle;
 use crate::{Faults, IoMode};
-pub(crate) use segment::{Scratch, Segment};
-
-/// A contiguous piece of a file and the pieces of memory it goes to or comes from.
-pub(crate) struct Transfer {
-    pub(crate) handle: Arc<Handle>,
-    pub(crate) write: bool,
-    pub(crate) offset: u64,
-    pub(crate) segments: Vec<Segment>,
-    /// Memory that some of the segments point to, kept until the transfer is over.
-    pub(crate) scratch: Option<Arc<Scratch>>,
-    /// What the submitter knows the transfer by.
-    pub(crate) tag: u64,
-}
-
-impl Transfer {
-    pub(crate) fn bytes(&self) -> u64 {
-        self.segments
-            .iter()
-            .map(|segment| segment.len() as u64)
-            .sum()
-    }
-}
-
-/// A way to read and write temp files.
-pub(crate) trait Backend: Send + Sync {
-    /// Does a transfer in the calling thread.
-    fn run(&self, transfer: &Transfer) -> io::Result<()>;
-
-    /// A queue for one background thread.
-    fn queue(self: Arc<Self>) -> Box<dyn Queue>;
-}
-
-/// Transfers under way for one thread.
-pub(crate) trait Queue {
-    /// Starts a transfer.
-    fn submit(&mut self, transfer: Transfer);
-
-    /// Appends finished transfers to `done`; waits for at least one if `block` is set and any is
-    /// under way.
-    fn collect(&mut self, block: bool, done: &mut Vec<(Transfer, io::Result<()>)>);
-
-    fn in_flight(&self) -> usize;
-}
+pub(crate) use backend::{Backend, Queue};
+pub(crate) use segment::{Scratch, Segment, Transfer};
 
 /// The back end for a mode.
 pub(crate) fn backend(

@@ -13,7 +13,8 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, types};
 
-use super::{Queue, Transfer, segment};
+use super::backend::Queue;
+use super::segment::{self, Transfer};
 
 /// Entries of the ring; more transfers than that are never under way in one queue.
 const ENTRIES: u32 = 32;

@@ -5,10 +5,10 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use super::Transfer;
 use crate::Operation;
-use crate::file::SECTOR;
+use crate::file::{Handle, SECTOR};
 
 /// A piece of memory that a transfer reads or fills.
 ///
@@ -176,4 +176,25 @@ pub(crate) fn run(transfer: &Transfer, done: usize) -> io::Result<()> {
         offset += vector.iov_len;
     }
     Ok(())
+}
+
+/// A contiguous piece of a file and the pieces of memory it goes to or comes from.
+pub(crate) struct Transfer {
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) write: bool,
+    pub(crate) offset: u64,
+    pub(crate) segments: Vec<Segment>,
+    /// Memory that some of the segments point to, kept until the transfer is over.
+    pub(crate) scratch: Option<Arc<Scratch>>,
+    /// What the submitter knows the transfer by.
+    pub(crate) tag: u64,
+}
+
+impl Transfer {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(|segment| segment.len() as u64)
+            .sum()
+    }
 }

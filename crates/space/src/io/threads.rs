@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use super::{Backend, Queue, Transfer};
+use super::backend::{Backend, Queue};
+use super::segment::Transfer;
 use crate::{Faults, background, lock};
 
 /// Threads per queue: transfers are large, so a few keep a device busy.

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The subquery becomes a plan of its own, in which a column of the outer row is a placeholder (see
-//! [`mayfly_exec::slots`]). EXISTS, IN, ANY and ALL become subqueries of one value first (`tests_of_rows`).
-//! So the plan of an Apply has types, rules and operators as any other, and what it contains may be
-//! an Apply again.
+//! [`mayfly_exec::slots`]). EXISTS, IN, ANY and ALL become subqueries of one value first
+//! (`tests_of_rows`). So the plan of an Apply has types, rules and operators as any other, and what
+//! it contains may be an Apply again.
 //!
 //! Source: Galindo-Legaria and Joshi, "Orthogonal Optimization of Subqueries and Aggregation",
 //! SIGMOD 2001.

@@ -30,6 +30,7 @@
 
 mod lexer;
 mod secrets;
+mod token;
 mod words;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -37,6 +38,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use sha2::{Digest as _, Sha256};
 
 use lexer::{Lexeme, Lexer};
+use token::Token;
 use words::{Place, is_keyword};
 
 pub use secrets::without_passwords;
@@ -154,74 +156,6 @@ impl Tail {
         let last = count.checked_sub(1).and_then(|last| self.ends.get(last));
         let end = last.copied().unwrap_or_default();
         self.text.get(..end).unwrap_or_default()
-    }
-}
-
-/// A token of the normal form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
-    /// A keyword, as it was written.
-    Word(&'a str),
-    Name(&'a str),
-    /// An operator, a comma, a parenthesis.
-    Mark(&'a str),
-    Value,
-    Values,
-    /// A row of one value, and several such rows.
-    SingleRow,
-    SingleRows,
-    /// A row of several values, and several such rows.
-    Row,
-    Rows,
-    /// IN with values.
-    InValues,
-}
-
-impl Token<'_> {
-    /// Its bytes in the text, with the space behind it.
-    fn length(self) -> usize {
-        match self {
-            Token::Word(word) => word.len() + 1,
-            Token::Name(name) => name.len() + 3,
-            Token::Mark(mark) => mark.len() + 1,
-            other => other.fixed().len() + 1,
-        }
-    }
-
-    /// The text of a token that has always the same.
-    fn fixed(self) -> &'static str {
-        match self {
-            Token::Value => "?",
-            Token::Values => "?, ...",
-            Token::SingleRow => "(?)",
-            Token::SingleRows => "(?) /* , ... */",
-            Token::Row => "(...)",
-            Token::Rows => "(...) /* , ... */",
-            Token::InValues => "IN (...)",
-            Token::Word(_) | Token::Name(_) | Token::Mark(_) => "",
-        }
-    }
-
-    fn write(self, text: &mut String) {
-        match self {
-            Token::Word(word) => text.extend(word.chars().map(|it| it.to_ascii_uppercase())),
-            Token::Name(name) => text.extend(["`", name, "`"]),
-            Token::Mark(mark) => text.push_str(mark),
-            other => text.push_str(other.fixed()),
-        }
-    }
-
-    fn is_word(self, word: &str) -> bool {
-        matches!(self, Token::Word(own) if own.eq_ignore_ascii_case(word))
-    }
-
-    /// Whether a value must follow, so that a sign belongs to it.
-    fn begins_expression(self) -> bool {
-        match self {
-            Token::Mark(mark) => !matches!(mark, ")" | "." | "@" | "@@" | "?"),
-            Token::Word(word) => words::begins_expression(word),
-            _ => false,
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! MySQL's grammar knows. Here a word that is reserved is a keyword; one that is not is a keyword
 //! where only a keyword makes sense, and a name elsewhere.
 
-use super::Token;
+use super::token::Token;
 use crate::parse::reserved::{is_listed, is_reserved};
 
 /// Functions with a syntax or a token of their own, before a parenthesis. Sorted, as all lists.
@@ -224,7 +224,7 @@ pub(super) fn is_keyword(word: &str, place: &Place<'_>) -> bool {
 }
 
 /// Whether an expression begins behind a keyword.
-pub(super) fn begins_expression(word: &str) -> bool {
+fn begins_expression(word: &str) -> bool {
     is_listed(word, BEFORE_EXPRESSIONS)
 }
 
@@ -234,6 +234,17 @@ pub(super) fn computes_rows(word: &str) -> bool {
         "SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "VALUES", "DO",
     ];
     words.iter().any(|other| other.eq_ignore_ascii_case(word))
+}
+
+impl Token<'_> {
+    /// Whether a value must follow, so that a sign belongs to it.
+    pub(super) fn begins_expression(self) -> bool {
+        match self {
+            Token::Mark(mark) => !matches!(mark, ")" | "." | "@" | "@@" | "?"),
+            Token::Word(word) => begins_expression(word),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use mayfly_types::{ErrorCode, MySqlError};
 use uuid::Uuid;
 
 use super::call::Call;
-use super::define::{Definition, Returns, pure, raise};
+use super::define::{Definition, Returns, pure};
+use super::raise::raise;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("inet6_aton", &[], (1, 1), Returns::Bytes, inet6_aton),

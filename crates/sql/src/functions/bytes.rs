@@ -9,8 +9,9 @@ use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use super::call::Call;
-use super::define::{Definition, MANY, Returns, pure, raise};
+use super::define::{Definition, MANY, Returns, pure};
 use super::own::CONVERT_USING;
+use super::raise::raise;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("hex", &[], (1, 1), Returns::Text, hex),

@@ -17,8 +17,8 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::calendar;
 use super::convert;
-use super::define::raise;
 use super::own::MARK;
+use super::raise::raise;
 use super::results::{self, Value};
 use super::session_values::SessionValues;
 

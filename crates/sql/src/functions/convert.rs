@@ -20,8 +20,8 @@ use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode, Level, MySqlError, Warning, spelling};
 
 use super::calendar::{self, DAY_MICROS};
-use super::define::raise;
 use super::number;
+use super::raise::raise;
 use super::session_values::SessionValues;
 
 const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -19,13 +19,9 @@ use datafusion::logical_expr::{
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::call::{Call, Callee, invoke};
-use super::{math, octets};
+use super::octets;
+use super::raise::raise;
 use crate::planning;
-
-/// Wraps an error of MySQL so that it passes through DataFusion whole.
-pub fn raise(error: MySqlError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
-}
 
 /// The result type of a function.
 #[derive(Clone, Copy)]
@@ -167,12 +163,17 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType) -> Option<ScalarUDF>
 /// The same function, refusing zero; `None` if it is no function of this table that divides.
 pub(crate) fn refusing_zero(function: &ScalarUDF) -> Option<ScalarUDF> {
     let inner = function.inner().downcast_ref::<Function>()?;
-    math::is_logarithm(inner.definition.name).then(|| {
+    is_logarithm(inner.definition.name).then(|| {
         ScalarUDF::new_from_impl(Function {
             refuses_zero: true,
             ..inner.clone()
         })
     })
+}
+
+/// Whether a function is a logarithm.
+fn is_logarithm(name: &str) -> bool {
+    matches!(name, "ln" | "log" | "log2" | "log10")
 }
 
 impl Function {

@@ -8,7 +8,8 @@ use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::call::Call;
-use super::define::{Definition, Returns, pure, raise};
+use super::define::{Definition, Returns, pure};
+use super::raise::raise;
 
 pub(super) static FUNCTIONS: &[Definition] = &[pure(
     "json_valid",

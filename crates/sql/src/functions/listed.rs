@@ -18,13 +18,13 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, UInt64Array};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 use mayfly_types::ColumnType;
 
 use super::call::{Callee, invoke};
-use super::{cast, convert};
+use super::convert;
 
 /// The words of a SET whose bits a BIGINT with a sign holds.
 const SIGNED_WORDS: usize = 63;
@@ -84,11 +84,6 @@ pub(crate) fn text_type(of: &ColumnType) -> ColumnType {
         other => return other.clone(),
     };
     ColumnType::VarChar { length }
-}
-
-/// A value of an ENUM or SET as a text that nobody counts as its place.
-pub(crate) fn as_text(value: Expr, of: &ColumnType) -> Expr {
-    cast::conversion(text_type(of)).call(vec![value])
 }
 
 /// The numbers of the values of an ENUM or SET, as an array of their type.

@@ -13,7 +13,8 @@ use mayfly_types::{ColumnType, Digits, ErrorCode, MySqlError};
 use super::call::Call;
 use super::cast::convert_array;
 use super::convert;
-use super::define::{Definition, Returns, pure, raise, volatile};
+use super::define::{Definition, Returns, pure, volatile};
+use super::raise::raise;
 use super::unify::{decimal, double, exact_digits, shown_digits};
 
 pub(super) static FUNCTIONS: &[Definition] = &[
@@ -386,11 +387,6 @@ fn finite(call: &Call<'_>, of: fn(f64) -> f64) -> Result<ArrayRef> {
         Some(value)
     })?;
     error.map_or(Ok(result), |what| Err(out_of_range("DOUBLE", &what)))
-}
-
-/// Whether a function is a logarithm.
-pub(super) fn is_logarithm(name: &str) -> bool {
-    matches!(name, "ln" | "log" | "log2" | "log10")
 }
 
 /// A logarithm of one argument. What has none is told of as a division by zero.

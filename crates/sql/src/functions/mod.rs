@@ -34,7 +34,9 @@ mod number;
 pub(crate) mod octets;
 pub(crate) mod one_key;
 pub mod own;
+mod raise;
 mod regexp;
+mod register;
 mod results;
 pub(crate) mod seeded;
 mod session_values;
@@ -50,30 +52,26 @@ pub(crate) mod window;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::execution::SessionStateBuilder;
 use datafusion::functions_aggregate::{
     average, bit_and_or_xor, count, grouping, min_max, stddev, sum, variance,
 };
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
-use datafusion::optimizer::Analyzer;
 
 pub use arithmetic::refusing_zero;
+use arithmetic::{Operator, arithmetic as operator};
 pub use cast::{assignment, converted, rows_seen, see_again, shown_texts, skip_rows, zero};
-pub use define::raise;
+use define::Function;
 pub use information::random_uuid;
 pub use json::is_json;
 pub use long_text::LongTexts;
 pub use named_locks::{LockHolder, NamedLocks};
 pub(crate) use number::{read_double, read_integer};
+pub use raise::raise;
+pub use register::register;
 pub(crate) use session_values::looked_at;
-pub use session_values::{SessionValues, Values, aside};
-pub use waiting::{Waiting, waits};
+pub use session_values::{SessionValues, Values, Waiting, aside};
+pub use waiting::waits;
 pub(crate) use waiting::{has_waiting, is_waiting};
-
-use arithmetic::{Operator, arithmetic as operator};
-use define::Function;
-
-use crate::typing::Coercion;
 
 /// Names and aliases of DataFusion's aggregates that MySQL does not have.
 const FOREIGN_AGGREGATES: [&str; 4] = ["mean", "var", "var_population", "var_sample"];
@@ -179,36 +177,4 @@ fn make_aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         Arc::new(any_value::any_value()),
         Arc::new(group_concat::group_concat(group_concat::Options::default())),
     ]
-}
-
-/// Gives a session MySQL's functions, operators and typing.
-///
-/// Scalar functions are looked up with [`scalar_function`]; a name that MySQL does not know is an
-/// error, whatever other dialects call by it. The rule of typing stands before all other analyzer
-/// rules, and a rule of ours hands the stock coercion what it has something to do with. If the
-/// configuration holds [`SessionValues`], GROUP_CONCAT keeps their limit.
-pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    let session = builder
-        .config()
-        .as_ref()
-        .and_then(|config| config.options().extensions.get::<SessionValues>())
-        .cloned();
-    let mut rules: Vec<Arc<dyn datafusion::optimizer::AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(crate::typing::Typing)];
-    for rule in Analyzer::new().rules {
-        let is_coercion = rule.name() == Coercion::NAME;
-        rules.push(match is_coercion {
-            true => Arc::new(Coercion),
-            false => rule,
-        });
-    }
-    let mut planners: Vec<Arc<dyn datafusion::logical_expr::planner::ExprPlanner>> =
-        vec![Arc::new(crate::typing::Operators::new(session))];
-    planners.extend(builder.expr_planners().take().unwrap_or_default());
-    builder
-        // Shared: they know no session, and a table of them would take 40 KiB of each.
-        .with_scalar_functions(Vec::new())
-        .with_aggregate_functions(aggregate_functions())
-        .with_expr_planners(planners)
-        .with_analyzer_rules(rules)
 }

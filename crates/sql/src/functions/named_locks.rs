@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::waiting::NAP;
+/// How often a statement that waits looks whether it is to end.
+pub(super) const NAP: Duration = Duration::from_millis(20);
 
 /// The names that the connections of an engine hold.
 #[derive(Debug, Default)]

@@ -9,7 +9,8 @@ use mayfly_types::{ErrorCode, MySqlError};
 use regex::{Regex, RegexBuilder};
 
 use super::call::{Call, Texts};
-use super::define::{Definition, Returns, pure, raise};
+use super::define::{Definition, Returns, pure};
+use super::raise::raise;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("regexp_like", &[], (2, 3), Returns::Boolean, like),

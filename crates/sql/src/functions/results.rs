@@ -31,7 +31,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::call::Call;
-use super::define::raise;
+use super::raise::raise;
 use crate::long_values::{self, LONG_BYTES};
 
 /// Values up to this length fit into any `max_allowed_packet`: MySQL takes no smaller one.

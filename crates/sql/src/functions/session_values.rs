@@ -11,10 +11,18 @@ use datafusion::execution::memory_pool::MemoryPool;
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::named_locks::LockHolder;
-use super::waiting::Waiting;
 
 /// The warnings of a statement that are kept as text at least; the others are only counted.
 const KEPT_WARNINGS: u64 = 1024;
+
+/// Where a function may keep its thread.
+pub trait Waiting: std::fmt::Debug + Send + Sync {
+    /// Runs `wait`, which keeps its thread for a while, so that no other statement has to.
+    ///
+    /// # Errors
+    /// If too many others wait.
+    fn wait(&self, wait: &mut dyn FnMut()) -> std::result::Result<(), MySqlError>;
+}
 
 /// The values of a session that functions read.
 #[derive(Clone, Debug)]

@@ -16,7 +16,8 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::define::{nameless, raise};
+use super::define::nameless;
+use super::raise::raise;
 
 /// The functions, none of which has a name that a statement can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

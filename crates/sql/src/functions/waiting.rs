@@ -1,8 +1,8 @@
 //! Functions that wait: SLEEP and GET_LOCK, and the others over the names of locks.
 //!
 //! A function returns when it has its values, so one that waits keeps its thread. Whoever runs
-//! plans says with [`Waiting`] where that does no harm. What waits looks now and then whether its
-//! statement is to end.
+//! plans says with [`Waiting`](super::Waiting) where that does no harm. What waits looks now and
+//! then whether its statement is to end.
 //!
 //! Rows wait one after the other, as in MySQL: [`waits`] tells which plans must not be cut into
 //! partitions that run at the same time.
@@ -18,24 +18,14 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::call::Call;
-use super::define::{Definition, Returns, name_of, raise, volatile};
-use super::named_locks::{LockHolder, Waited};
+use super::define::{Definition, Returns, name_of, volatile};
+use super::named_locks::{LockHolder, NAP, Waited};
+use super::raise::raise;
 
-/// How often a statement that waits looks whether it is to end.
-pub(super) const NAP: Duration = Duration::from_millis(20);
 /// Longer than anybody waits; clocks can add it.
 const FOR_EVER: Duration = Duration::from_secs(1 << 32);
 /// The characters of the name of a lock.
 const NAME_CHARACTERS_MAX: usize = 64;
-
-/// Where a function may keep its thread.
-pub trait Waiting: std::fmt::Debug + Send + Sync {
-    /// Runs `wait`, which keeps its thread for a while, so that no other statement has to.
-    ///
-    /// # Errors
-    /// If too many others wait.
-    fn wait(&self, wait: &mut dyn FnMut()) -> std::result::Result<(), MySqlError>;
-}
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     volatile("sleep", &[], (1, 1), Returns::Integer, sleep),

@@ -8,7 +8,8 @@ use mayfly_types::CharacterSet;
 use super::column::{self, character_set, collation};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, absent, create, unsupported, unsupported_account, view};
+use super::refusal::{Result, unsupported, unsupported_account};
+use super::{absent, create, view};
 use crate::statement::{AlterAction, AlterTable, ColumnDefinition, OldView, Placement, Statement};
 
 /// The name by which ALTER TABLE knows the primary key.

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::{RECURSION_LIMIT, nested_too_deeply};
+use super::refusal::{RECURSION_LIMIT, nested_too_deeply};
 use crate::effort;
 
 /// Operators in a row. The engine names what it plans, which takes the square of their number.

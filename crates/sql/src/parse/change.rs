@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::refusal::{Result, unsupported};
 use crate::statement::{Delete, RowChoice, SetColumn, Statement, TableName, Update};
 
 pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Statement> {

@@ -8,7 +8,8 @@ use mayfly_table::KeyKind;
 use mayfly_types::{BlobSize, CharacterSet, ColumnType, ErrorCode, MySqlError, NoCollation};
 
 use super::cursor::Cursor;
-use super::{Result, key, unsupported};
+use super::key;
+use super::refusal::{Result, unsupported};
 use crate::statement::{ColumnDefinition, GeneratedColumn};
 
 /// Character sets that are stored as UTF-8 without loss.

@@ -12,7 +12,8 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError, NoCollation};
 use super::column::{as_binary, character_set, collation, column};
 use super::cursor::Cursor;
 use super::key::{self, Constraint};
-use super::{Result, absent, prepare, unsupported, unsupported_account, view};
+use super::refusal::{Result, unsupported, unsupported_account};
+use super::{absent, prepare, view};
 use crate::statement::{Absent, CreateTable, DropAbsent, DropTable, OldView, Statement};
 
 pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {

@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::refusal::{RECURSION_LIMIT, Refusal, Result};
 use super::reserved::is_reserved;
-use super::{RECURSION_LIMIT, Refusal, Result};
 use crate::dialect::MayflyDialect;
 use crate::references;
 use crate::statement::TableName;

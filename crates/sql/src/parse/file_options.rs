@@ -18,7 +18,9 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 use super::column::column_type;
 use super::cursor::Cursor;
-use super::{Result, grammar, tokenize};
+use super::grammar;
+use super::own_text::tokenize;
+use super::refusal::Result;
 use crate::dialect::MayflyDialect;
 use crate::file_name::{FileKind, FileOptions, with_options};
 use crate::text_places;

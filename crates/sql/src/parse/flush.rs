@@ -4,8 +4,8 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::Result;
 use super::cursor::Cursor;
+use super::refusal::Result;
 use crate::statement::{Flush, Statement};
 
 /// What an item of FLUSH does.

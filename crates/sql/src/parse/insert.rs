@@ -1,10 +1,11 @@
 //! INSERT and REPLACE.
 
+use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::change::assignment;
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::refusal::{Result, unsupported};
 use crate::statement::{Insert, InsertSource, Statement};
 
 pub(super) fn insert(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -102,7 +103,7 @@ fn column(cursor: &mut Cursor<'_>, insert: &mut Insert) -> Result<()> {
     Ok(())
 }
 
-fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Option<super::Expr>>>> {
+fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Option<Expr>>>> {
     let mut rows = Vec::new();
     cursor.list(|cursor| {
         let _ = cursor.word("ROW");
@@ -121,7 +122,7 @@ fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Option<super::Expr>>>> {
     Ok(rows)
 }
 
-fn value(cursor: &mut Cursor<'_>) -> Result<Option<super::Expr>> {
+fn value(cursor: &mut Cursor<'_>) -> Result<Option<Expr>> {
     let next = &cursor.parser.peek_nth_token_ref(1).token;
     if cursor.peek_word("DEFAULT") && !matches!(next, Token::LParen) {
         cursor.skip();

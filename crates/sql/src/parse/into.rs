@@ -16,9 +16,9 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::Result;
 use super::cursor::Cursor;
 use super::out_file;
+use super::refusal::Result;
 use crate::dialect::MayflyDialect;
 use crate::statement::Into;
 

@@ -5,7 +5,7 @@ use mayfly_table::{KeyKind, Using};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::refusal::{Result, unsupported};
 use crate::statement::{
     AlterAction, AlterTable, CheckDefinition, KeyColumn, KeyDefinition, Statement,
 };

@@ -5,7 +5,7 @@ use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
 use super::change::assignment;
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::refusal::{Result, unsupported};
 use crate::statement::{FileFormat, LoadData, LoadTarget, Statement, TableName};
 
 pub(super) fn load(cursor: &mut Cursor<'_>) -> Result<Statement> {

@@ -6,7 +6,7 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Result, unsupported};
+use super::refusal::{Result, unsupported};
 use crate::statement::{Maintenance, MaintenanceKind, Statement, TableName};
 
 /// Options of CHECK TABLE but for FOR UPGRADE.

@@ -20,20 +20,22 @@ mod key;
 mod load;
 mod maintenance;
 mod out_file;
+mod own_text;
 mod prepare;
+mod refusal;
 mod replication;
 pub(crate) mod reserved;
 mod set;
 mod show;
+mod show_rest;
 mod show_server;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod view;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::dialect::MayflyDialect;
@@ -43,48 +45,15 @@ use crate::text_places::syntax_error;
 pub(crate) use chains::{DEPTH_MAX as CHAIN_DEPTH_MAX, OPERATORS_MAX};
 use cursor::Cursor;
 pub(crate) use file_options::file_options;
+pub(crate) use own_text::skeleton;
+use own_text::tokenize;
+pub use own_text::{parse_expression, select_one};
 pub use prepare::is_on_prepared;
+pub(crate) use refusal::RECURSION_LIMIT;
+use refusal::{Refusal, Result, nested_too_deeply, place, unsupported};
 pub(crate) use reserved::is_reserved;
 pub use reserved::keywords;
 pub(crate) use tokens::without_version_comments;
-
-/// Depth of nesting that a statement may have.
-pub(crate) const RECURSION_LIMIT: usize = 200;
-
-/// What a parser of this module may answer.
-pub(crate) enum Refusal {
-    /// sqlparser's word for a syntax error, with the place in its text.
-    Syntax(ParserError),
-    /// An error with its own number.
-    Known(MySqlError),
-}
-
-impl From<ParserError> for Refusal {
-    fn from(error: ParserError) -> Refusal {
-        Refusal::Syntax(error)
-    }
-}
-
-impl From<MySqlError> for Refusal {
-    fn from(error: MySqlError) -> Refusal {
-        Refusal::Known(error)
-    }
-}
-
-impl Refusal {
-    /// The error that the user sees, where the refusal says itself where it is.
-    fn of_text(self, text: &str) -> MySqlError {
-        match self {
-            Refusal::Known(error) => error,
-            Refusal::Syntax(error) => {
-                let (line, column) = place(&error.to_string()).unwrap_or_default();
-                syntax_error(text, line, column)
-            }
-        }
-    }
-}
-
-pub(crate) type Result<T> = std::result::Result<T, Refusal>;
 
 /// Reads one statement. A `;` at its end is allowed.
 pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError> {
@@ -143,56 +112,6 @@ pub fn parse(text: &str) -> std::result::Result<(Statement, Source), MySqlError>
     }
 }
 
-fn tokenize(text: &str) -> std::result::Result<Vec<TokenWithSpan>, MySqlError> {
-    // It reads no operands.
-    let dialect = MayflyDialect::for_text(0, 0);
-    let mut tokens = Tokenizer::new(&dialect, tokens::without_last_comment(text))
-        .tokenize_with_location()
-        .map_err(|error| syntax_error(text, error.location.line, error.location.column))?;
-    tokens::names_beside_points(&mut tokens);
-    Ok(tokens)
-}
-
-/// Reads a text that no client has written.
-fn read_own<T>(
-    text: &str,
-    read: impl FnOnce(&mut Parser<'_>) -> T,
-) -> std::result::Result<T, MySqlError> {
-    let mut tokens = tokenize(text)?;
-    grammar::read_as_mysql(&mut tokens);
-    let dialect = MayflyDialect::for_text(tokens.len(), text.len());
-    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
-    Ok(read(&mut parser))
-}
-
-/// Reads one expression, as it stands in `text` alone.
-pub fn parse_expression(text: &str) -> std::result::Result<Expr, MySqlError> {
-    let whole = read_own(text, |parser| {
-        let expression = parser.parse_expr().ok()?;
-        (parser.peek_token_ref().token == Token::EOF).then_some(expression)
-    })?;
-    whole.ok_or_else(|| MySqlError::new(ErrorCode::Syntax, &[&text, &1]))
-}
-
-/// `SELECT 1`, to be filled with other items.
-///
-/// # Errors
-/// None but for a bug in the parser.
-pub fn select_one() -> std::result::Result<Query, MySqlError> {
-    skeleton("SELECT 1")
-}
-
-/// A query of our own, to be filled with parts of others.
-///
-/// # Errors
-/// None but for a bug in the parser.
-pub(crate) fn skeleton(text: &str) -> std::result::Result<Query, MySqlError> {
-    let query = read_own(text, |parser| parser.parse_query())?;
-    query
-        .map(|query| *query)
-        .map_err(|_| syntax_error(text, 1, 1))
-}
-
 fn translate(text: &str, cursor: &Cursor<'_>, error: &ParserError) -> MySqlError {
     if let ParserError::RecursionLimitExceeded = error {
         return nested_too_deeply();
@@ -202,38 +121,6 @@ fn translate(text: &str, cursor: &Cursor<'_>, error: &ParserError) -> MySqlError
     }
     let start = cursor.parser.peek_token_ref().span.start;
     syntax_error(text, start.line, start.column)
-}
-
-fn nested_too_deeply() -> MySqlError {
-    MySqlError::with_message(
-        ErrorCode::Syntax,
-        "memory exhausted near '' at line 1: the statement is nested too deeply",
-    )
-}
-
-/// Reads `at Line: 1, Column: 5` at the end of sqlparser's message.
-fn place(message: &str) -> Option<(u64, u64)> {
-    let (_, rest) = message.rsplit_once("Line: ")?;
-    let (line, column) = rest.split_once(", Column: ")?;
-    let digits = |text: &str| {
-        text.chars()
-            .take_while(char::is_ascii_digit)
-            .collect::<String>()
-            .parse::<u64>()
-            .ok()
-    };
-    Some((digits(line)?, digits(column)?))
-}
-
-fn unsupported<T>(what: &str) -> Result<T> {
-    Err(MySqlError::new(ErrorCode::NotSupportedYet, &[&what]).into())
-}
-
-/// Refuses a statement that makes or changes an account.
-fn unsupported_account<T>(what: &str) -> Result<T> {
-    unsupported(&format!(
-        "{what}: accounts are made and changed by mayfly user add"
-    ))
 }
 
 fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {

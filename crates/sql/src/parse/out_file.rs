@@ -17,7 +17,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
-use super::{Result, load};
+use super::load;
+use super::refusal::Result;
 use crate::statement::{CsvOptions, OutFileFormat, ParquetCompression, ParquetOptions, RowFormat};
 
 /// Words that the clauses of LOAD DATA begin with, and what an error calls the clause.

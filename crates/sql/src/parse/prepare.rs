@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::Result;
 use super::cursor::Cursor;
+use super::refusal::Result;
 use crate::statement::{Executed, OnPrepared, PreparedText, Statement};
 
 /// Whether a text is one of these statements, or none at all, by its first words: then it has to be

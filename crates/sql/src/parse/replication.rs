@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::cursor::Cursor;
+use super::refusal::{Result, unsupported};
 use super::show_server::channel;
-use super::{Result, unsupported};
 use crate::statement::{Flush, Statement};
 
 /// What may follow the threads that START REPLICA names.

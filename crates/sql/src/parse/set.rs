@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Result, unsupported, unsupported_account};
+use super::refusal::{Result, unsupported, unsupported_account};
 use crate::statement::{Access, Assignment, Completion, Scope, SetValue, Statement};
 
 pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {

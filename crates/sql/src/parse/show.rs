@@ -3,10 +3,10 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::{Result, show_server, unsupported};
-use crate::statement::{
-    Filter, Nothing, ProfileKind, ProfileQuery, Scope, Show, Statement, TableName,
-};
+use super::refusal::{Result, unsupported};
+use super::show_rest::{database, filter, limit, nothing};
+use super::show_server;
+use crate::statement::{Nothing, ProfileKind, ProfileQuery, Scope, Show, Statement, TableName};
 
 pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Statement> {
     cursor.expect("SHOW")?;
@@ -122,20 +122,6 @@ fn index(cursor: &mut Cursor<'_>) -> Result<Show> {
     Ok(Show::Index { table, condition })
 }
 
-/// SHOW of what there is none of: what it is asked for does not matter.
-pub(super) fn nothing(cursor: &mut Cursor<'_>, what: Nothing) -> Result<Show> {
-    database(cursor)?;
-    filter(cursor)?;
-    Ok(Show::Nothing(what))
-}
-
-fn database(cursor: &mut Cursor<'_>) -> Result<Option<String>> {
-    if cursor.word("FROM") || cursor.word("IN") {
-        return Ok(Some(cursor.name()?));
-    }
-    Ok(None)
-}
-
 fn from_table(cursor: &mut Cursor<'_>) -> Result<TableName> {
     if !cursor.word("FROM") {
         cursor.expect("IN")?;
@@ -145,22 +131,6 @@ fn from_table(cursor: &mut Cursor<'_>) -> Result<TableName> {
         table.database = Some(name);
     }
     Ok(table)
-}
-
-fn filter(cursor: &mut Cursor<'_>) -> Result<Filter> {
-    if cursor.word("LIKE") {
-        return Ok(Filter {
-            like: Some(cursor.string()?),
-            condition: None,
-        });
-    }
-    if cursor.word("WHERE") {
-        return Ok(Filter {
-            like: None,
-            condition: Some(cursor.parser.parse_expr()?),
-        });
-    }
-    Ok(Filter::default())
 }
 
 fn profile(cursor: &mut Cursor<'_>) -> Result<Show> {
@@ -212,21 +182,4 @@ fn warnings(cursor: &mut Cursor<'_>, errors_only: bool) -> Result<Show> {
         offset,
         limit,
     })
-}
-
-/// LIMIT: the rows to leave out, and the most rows.
-pub(super) fn limit(cursor: &mut Cursor<'_>) -> Result<(u64, Option<u64>)> {
-    let mut offset = 0;
-    let mut limit = None;
-    if cursor.word("LIMIT") {
-        let first = cursor.parser.parse_literal_uint()?;
-        limit = Some(first);
-        if cursor.token(&Token::Comma) {
-            offset = first;
-            limit = Some(cursor.parser.parse_literal_uint()?);
-        } else if cursor.word("OFFSET") {
-            offset = cursor.parser.parse_literal_uint()?;
-        }
-    }
-    Ok((offset, limit))
 }

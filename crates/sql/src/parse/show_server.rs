@@ -3,9 +3,10 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::absent;
 use super::cursor::Cursor;
-use super::show::{limit, nothing};
-use super::{Result, absent, unsupported};
+use super::refusal::{Result, unsupported};
+use super::show_rest::{limit, nothing};
 use crate::statement::{Absent, Account, Nothing, Show, Terms};
 
 /// Reads one of these statements behind SHOW, if it is one.

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mayfly_table::{CheckOption, ViewAlgorithm, ViewSecurity};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::Result;
 use super::cursor::Cursor;
+use super::refusal::Result;
 use super::show_server::account;
 use crate::statement::{CreateView, DropView, OldView, Statement};
 

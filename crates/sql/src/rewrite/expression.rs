@@ -3,12 +3,14 @@
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, TrimWhereField, TypedString, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, ObjectNamePart, TrimWhereField,
+    TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 use mayfly_types::{CharacterSet, ErrorCode, MySqlError};
 
-use super::{lower, tuple};
+use super::call::call;
+use super::column_names::lower;
+use super::tuple;
 use crate::bindings::{Bindings, literal};
 use crate::functions::own::{
     CONVERT_USING, SET_LAST_INSERT_ID, TO_DOUBLE, TRIM_LEADING, TRIM_TRAILING,
@@ -432,28 +434,6 @@ fn name_as_defined(function: &mut Function) {
     {
         name.clone_into(&mut ident.value);
     }
-}
-
-/// A call of a function.
-pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let args = arguments
-        .into_iter()
-        .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)))
-        .collect();
-    Expr::Function(Function {
-        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 fn text(words: &str) -> Expr {

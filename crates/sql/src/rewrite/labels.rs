@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Value};
 
+use super::call::call;
+use super::column_names::{lower, plain_column};
 use super::declared_names::declared;
-use super::expression::call;
-use super::{lower, plain_column};
 use crate::bindings::Bindings;
 use crate::functions::own::MARK;
 use crate::inner_name::shown_in;

@@ -4,12 +4,15 @@
 //! variables, `||`, ORDER BY NULL, WITH ROLLUP, ONLY_FULL_GROUP_BY. What depends on types is the
 //! analyzer's. Never looks a name up: what it needs stands in the bindings.
 
+mod call;
 mod chain;
+mod column_names;
 pub(crate) mod common_columns;
 pub(crate) mod ctes;
 mod declared_names;
 mod distinct_order;
 pub(crate) mod expression;
+mod found_columns;
 mod grouping;
 pub(crate) mod invisible;
 mod labels;
@@ -28,15 +31,12 @@ mod tuple;
 pub(crate) mod values;
 mod windows;
 
-pub(crate) use expression::{WINDOW_ONLY, call};
-
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut,
-    WindowType,
+    Expr, Function, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select,
+    SetExpr, Spanned, TableAlias, TableFactor, Value, Visitor, VisitorMut, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
@@ -47,6 +47,9 @@ use crate::select_list::{expression_of, is_wildcard};
 use crate::source::Source;
 use crate::statement::TableName;
 use crate::walk;
+pub(crate) use call::call;
+pub(crate) use column_names::lower;
+pub(crate) use expression::WINDOW_ONLY;
 use long_literals::LongLiterals;
 use query_columns::Columns;
 
@@ -534,12 +537,6 @@ impl Visitor for Leftovers<'_> {
     }
 }
 
-/// Columns are compared without regard to case, so all are planned in lower case.
-pub(crate) fn lower(ident: &mut Ident) {
-    ident.value = ident.value.to_lowercase();
-    ident.quote_style = Some('`');
-}
-
 /// The table that an ORDER BY names in front of a column.
 fn qualifier(order_by: &OrderBy) -> Option<String> {
     let OrderByKind::Expressions(list) = &order_by.kind else {
@@ -576,14 +573,5 @@ fn clamp_limit(clause: &mut LimitClause) {
             clamp(offset);
             clamp(limit);
         }
-    }
-}
-
-/// The column that a select item names without more, if it is one.
-fn plain_column(item: &SelectItem) -> Option<&Ident> {
-    match item {
-        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(ident),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last(),
-        _ => None,
     }
 }

@@ -57,10 +57,9 @@ use self::outputs::Outputs;
 use self::relations::{
     Refused, Relation, Scope, check_unique, column_of, first_with, is_chain, may_be_cte,
 };
-use super::relation::file_alias;
+use super::relation::name_of;
 use crate::bindings::Bindings;
 use crate::inner_name::{inner, is_inner, rename, shown};
-use crate::references::file_path;
 use crate::source::Source;
 use crate::{clause, from_list, walk};
 
@@ -85,23 +84,6 @@ pub(super) fn settle(
     match names.refused {
         Some(refused) => Err(refused.error(clause)),
         None => Ok(names.written),
-    }
-}
-
-/// What a table goes by.
-pub(crate) fn name_of(table: &TableFactor) -> Option<String> {
-    match table {
-        TableFactor::Table {
-            alias: Some(alias), ..
-        }
-        | TableFactor::Derived {
-            alias: Some(alias), ..
-        } => Some(alias.name.value.clone()),
-        TableFactor::Table { name, .. } => match file_path(name) {
-            Some(path) => Some(file_alias(path)),
-            None => Some(name.0.last()?.as_ident()?.value.clone()),
-        },
-        _ => None,
     }
 }
 

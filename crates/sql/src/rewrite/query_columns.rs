@@ -10,8 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::ctes::Named;
 use super::labels::label;
 use super::merged::{is_merged, is_merged_view, is_view};
-use super::qualifiers::name_of;
-use super::relation::base_table;
+use super::relation::{base_table, name_of};
 use crate::bindings::Bindings;
 use crate::from_list;
 use crate::select_list::{column, is_wildcard};

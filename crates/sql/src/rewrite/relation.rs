@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::lower;
+use super::column_names::lower;
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::file_name::path_of;
 use crate::from_list::{is_by_name, joins_mut, plain_alias, tables};
@@ -214,4 +214,21 @@ pub(super) fn base_table<'a>(
         .as_ref()
         .map_or_else(|| table.clone(), |alias| alias.name.value.clone());
     Some((alias, database, table, bound))
+}
+
+/// What a table goes by.
+pub(crate) fn name_of(table: &TableFactor) -> Option<String> {
+    match table {
+        TableFactor::Table {
+            alias: Some(alias), ..
+        }
+        | TableFactor::Derived {
+            alias: Some(alias), ..
+        } => Some(alias.name.value.clone()),
+        TableFactor::Table { name, .. } => match file_path(name) {
+            Some(path) => Some(file_alias(path)),
+            None => Some(name.0.last()?.as_ident()?.value.clone()),
+        },
+        _ => None,
+    }
 }

@@ -7,9 +7,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::labels::by_star;
-use super::qualifiers::name_of;
 use super::query_columns::Columns;
-use super::relation::base_table;
+use super::relation::{base_table, name_of};
 use crate::from_list;
 use crate::references::table_name;
 use crate::select_list::is_wildcard;

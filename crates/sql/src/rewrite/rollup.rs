@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::found_columns::finds_column;
 use super::grouping::{has_aggregate, position};
-use super::order_names::finds_column;
 use crate::bindings::Bindings;
 use crate::parse::parse_expression;
 use crate::select_list::{expression_of, is_wildcard};

@@ -32,11 +32,11 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::MySqlError;
 
 use super::common_columns::{Found, Outputs, ambiguous, grouped, is_same, nested};
+use super::found_columns::{any, table_has};
 use super::labels;
-use super::order_names::{any, table_has};
-use super::qualifiers::name_of;
 use super::query_columns::Columns;
 use super::refused::is_aggregate;
+use super::relation::name_of;
 use crate::from_list;
 use crate::select_list::{column, expression_of, is_wildcard, table_of_star};
 use crate::typing::syntax;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Function, Query, Visitor, WindowType};
 
-use super::Window;
+use super::block::Window;
 use crate::references::variable;
 
 /// What an expression mentions outside of its subqueries, and those.

@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::ast::{
     Value,
 };
 
+use super::block::{Block, Clause, Exclusion, Kind, Part, Selects, SetResult, Subquery, Window};
 use super::found::Found;
-use super::{Block, Clause, Exclusion, Kind, Part, Selects, SetResult, Subquery, Window};
 use crate::bindings::{Bindings, BoundView};
 use crate::from_list::{constraint, tables};
 use crate::inner_name;

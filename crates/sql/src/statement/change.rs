@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast;
 use mayfly_types::CharacterSet;
 
-use super::TableName;
+use super::name::TableName;
 
 /// Where INSERT takes its rows from.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Table maintenance: ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
 
-use super::TableName;
+use super::name::TableName;
 
 /// What is done with tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast;
 
-use super::{Absent, Scope, TableName};
+use super::Absent;
+use super::name::{Scope, TableName};
 
 /// The filter at the end of SHOW.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast;
 use mayfly_table::{KeyKind, TableOption, Using};
 use mayfly_types::{CharacterSet, ColumnType};
 
-use super::TableName;
+use super::name::TableName;
 
 /// A column of CREATE TABLE.
 #[derive(Debug, Clone)]

@@ -4,7 +4,8 @@ use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_table::{CheckOption, ViewAlgorithm, ViewSecurity};
 
-use super::{Account, TableName};
+use super::Account;
+use super::name::TableName;
 
 /// CREATE VIEW and ALTER VIEW.
 #[derive(Debug, Clone)]

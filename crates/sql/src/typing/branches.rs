@@ -23,7 +23,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::rule::case_of;
+use super::case::case_of;
 use crate::bindings::FILES;
 use crate::functions::own::MARK;
 use crate::functions::warned::warned;

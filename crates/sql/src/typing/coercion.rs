@@ -19,9 +19,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
-use super::compare::is_truth;
+use super::kind::is_truth;
 use super::nameless::data_type_of;
-use super::rule::columns_below;
+use super::node::columns_below;
 use crate::functions::{arithmetic, cast, define};
 use crate::planning::check;
 

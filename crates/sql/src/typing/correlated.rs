@@ -13,7 +13,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::except::is_set_operation;
 use super::outer_keys::has_outer_key;
-use super::partners::is_correlated;
+use super::subquery_expressions::is_correlated;
 use crate::functions::raise;
 use crate::planning::check as watched;
 

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::joined::{Renamed, as_columns, equal_column, inlined, replaced};
-use super::partners::has_subquery;
+use super::subquery_expressions::has_subquery;
 use crate::functions::any_value;
 
 /// The table name of the inner rows.

@@ -23,12 +23,12 @@ use datafusion::logical_expr::expr::WindowFunctionParams;
 use datafusion::logical_expr::{Expr, WindowFrameBound, WindowFrameUnits};
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, kind};
+use super::kind::{Kind, kind};
 use super::nameless::{data_type_of, type_of};
 use crate::functions::calendar::DAY_MICROS;
 use crate::functions::date::interval::Interval;
 use crate::functions::unify::{self, DECIMAL_SCALE};
-use crate::functions::{cast, define};
+use crate::functions::{cast, raise};
 
 /// What a window without a name is called in errors.
 const UNNAMED: &str = "<unnamed window>";
@@ -180,5 +180,5 @@ fn convert(key: &mut Expr, to: ColumnType) {
 }
 
 fn wrong(code: ErrorCode) -> datafusion::error::DataFusionError {
-    define::raise(MySqlError::new(code, &[&UNNAMED]))
+    raise(MySqlError::new(code, &[&UNNAMED]))
 }

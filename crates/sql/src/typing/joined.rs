@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     Subquery,
 };
 
-use super::partners::is_correlated;
+use super::subquery_expressions::is_correlated;
 
 /// Joins the rows of a subquery to the outer rows, and tells the value over both; `None` if it is
 /// not its business.

@@ -11,18 +11,22 @@
 //! **Never** looks at a list before a statement is typed: while it is planned the columns of a
 //! union have the type of those of its first SELECT.
 
+use std::collections::HashMap;
+
 use arrow::datatypes::Field;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Case, Sort, WindowFunction};
 use datafusion::logical_expr::{
     Expr, Operator, ScalarUDF, WindowFunctionDefinition, binary_expr, lit,
 };
-use mayfly_types::{ColumnType, TYPE_KEY};
+use mayfly_types::{COLLATION_KEY, ColumnType, TYPE_KEY};
 
-use super::compare::{kind, number_of_bytes};
 use super::frames;
-use crate::functions::listed::{as_text, place};
+use super::kind::{kind, number_of_bytes};
+use crate::functions::cast::as_text;
+use crate::functions::listed::{place, text_type};
 use crate::functions::octets::takes_number;
 use crate::functions::{arithmetic, call, cast, define};
 
@@ -172,4 +176,22 @@ pub(super) fn in_window(mut window: WindowFunction, schema: &DFSchema) -> Result
         *value = as_text(std::mem::take(value), &list);
     }
     Ok(window)
+}
+
+/// What says the MySQL type of a value that was taken from a field; `None` for a field that is not
+/// declared. Without groups there is no temporary table, and MySQL has ENUM and SET as texts only.
+pub(super) fn metadata_of_value(field: &Field, is_grouped: bool) -> Option<FieldMetadata> {
+    let mut of: HashMap<String, String> = field
+        .metadata()
+        .iter()
+        .filter(|(key, _)| *key == TYPE_KEY || *key == COLLATION_KEY)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if of.is_empty() {
+        return None;
+    }
+    if let Some(list) = list_of_field(field).filter(|_| !is_grouped) {
+        of.insert(TYPE_KEY.to_owned(), text_type(&list).to_string());
+    }
+    Some(FieldMetadata::from(of))
 }

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Su
 
 use super::joined::{Joined, Renamed, as_columns, equal_column, inlined};
 use super::listed::list_of;
-use crate::functions::listed::as_text;
+use crate::functions::cast::as_text;
 use crate::keyed::Keyed;
 
 /// How the other sides of such joins are named, before a number.

@@ -14,6 +14,7 @@
 //! **Source**: "Type Conversion in Expression Evaluation" of the MySQL manual.
 
 mod branches;
+mod case;
 mod coercion;
 pub(crate) mod compare;
 mod computed_keys;
@@ -23,9 +24,11 @@ pub(crate) mod except;
 mod frames;
 mod grouping_sets;
 mod joined;
+mod kind;
 mod listed;
 mod looked_up;
 mod nameless;
+mod node;
 mod operators;
 mod outer_keys;
 mod outer_types;
@@ -36,6 +39,7 @@ mod quantified;
 mod rule;
 mod same_names;
 mod subquery;
+mod subquery_expressions;
 pub mod syntax;
 mod types;
 pub(crate) mod union;
@@ -45,6 +49,6 @@ pub(crate) use coercion::Coercion;
 pub(crate) use correlated::refused;
 pub use looked_up::LOOKED_UP;
 pub use operators::Operators;
-pub(crate) use partners::{subquery_of, with_subquery};
 pub use rule::Typing;
+pub(crate) use subquery_expressions::{subquery_of, with_subquery};
 pub use types::type_planner;

@@ -17,7 +17,8 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::compare::{Kind, compare, compare_later, is_truth, kind, truth};
+use super::compare::{compare, compare_later, truth};
+use super::kind::{Kind, is_truth, kind};
 use super::listed;
 use super::nameless::data_type_of;
 use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
@@ -104,6 +105,39 @@ fn is_number(expr: &Expr) -> bool {
     }
 }
 
+/// The comparison that an operator is.
+fn comparison_of(op: &BinaryOperator) -> Option<Operator> {
+    match op {
+        BinaryOperator::Eq => Some(Operator::Eq),
+        BinaryOperator::NotEq => Some(Operator::NotEq),
+        BinaryOperator::Lt => Some(Operator::Lt),
+        BinaryOperator::LtEq => Some(Operator::LtEq),
+        BinaryOperator::Gt => Some(Operator::Gt),
+        BinaryOperator::GtEq => Some(Operator::GtEq),
+        BinaryOperator::Spaceship => Some(Operator::IsNotDistinctFrom),
+        _ => None,
+    }
+}
+
+/// What an operator computes, if it does.
+fn arithmetic_of(op: &BinaryOperator) -> Option<arithmetic::Operator> {
+    use arithmetic::Operator as On;
+    match op {
+        BinaryOperator::Plus => Some(On::Add),
+        BinaryOperator::Minus => Some(On::Subtract),
+        BinaryOperator::Multiply => Some(On::Multiply),
+        BinaryOperator::Divide => Some(On::Divide),
+        BinaryOperator::MyIntegerDivide => Some(On::IntegerDivide),
+        BinaryOperator::Modulo => Some(On::Modulo),
+        BinaryOperator::BitwiseAnd => Some(On::BitAnd),
+        BinaryOperator::BitwiseOr => Some(On::BitOr),
+        BinaryOperator::BitwiseXor => Some(On::BitXor),
+        BinaryOperator::PGBitwiseShiftLeft => Some(On::ShiftLeft),
+        BinaryOperator::PGBitwiseShiftRight => Some(On::ShiftRight),
+        _ => None,
+    }
+}
+
 impl ExprPlanner for Operators {
     fn plan_binary_op(
         &self,
@@ -112,30 +146,8 @@ impl ExprPlanner for Operators {
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         use arithmetic::Operator as On;
         planning::check()?;
-        let comparison = match raw.op {
-            BinaryOperator::Eq => Some(Operator::Eq),
-            BinaryOperator::NotEq => Some(Operator::NotEq),
-            BinaryOperator::Lt => Some(Operator::Lt),
-            BinaryOperator::LtEq => Some(Operator::LtEq),
-            BinaryOperator::Gt => Some(Operator::Gt),
-            BinaryOperator::GtEq => Some(Operator::GtEq),
-            BinaryOperator::Spaceship => Some(Operator::IsNotDistinctFrom),
-            _ => None,
-        };
-        let on = match raw.op {
-            BinaryOperator::Plus => Some(On::Add),
-            BinaryOperator::Minus => Some(On::Subtract),
-            BinaryOperator::Multiply => Some(On::Multiply),
-            BinaryOperator::Divide => Some(On::Divide),
-            BinaryOperator::MyIntegerDivide => Some(On::IntegerDivide),
-            BinaryOperator::Modulo => Some(On::Modulo),
-            BinaryOperator::BitwiseAnd => Some(On::BitAnd),
-            BinaryOperator::BitwiseOr => Some(On::BitOr),
-            BinaryOperator::BitwiseXor => Some(On::BitXor),
-            BinaryOperator::PGBitwiseShiftLeft => Some(On::ShiftLeft),
-            BinaryOperator::PGBitwiseShiftRight => Some(On::ShiftRight),
-            _ => None,
-        };
+        let comparison = comparison_of(&raw.op);
+        let on = arithmetic_of(&raw.op);
         let typed = |expr: &Expr| is_truth(expr) || data_type_of(expr, schema).is_ok();
         // A sum is planned operator by operator: who asked for the type of its beginning each time
         // would take the square of its length.

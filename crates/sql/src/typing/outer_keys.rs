@@ -14,7 +14,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, lit};
 
-use super::partners::{subquery_of, with_subquery};
+use super::subquery_expressions::{subquery_of, with_subquery};
 use crate::planning::check;
 
 /// Whether an aggregate groups by outer columns.

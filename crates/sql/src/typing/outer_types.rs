@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
-use super::partners::{has_correlated, is_correlated, subquery_of, with_subquery};
+use super::subquery_expressions::{has_correlated, is_correlated, subquery_of, with_subquery};
 use crate::planning::check;
 
 /// A plan that is typed, whose subqueries name outer columns with the types that these have.

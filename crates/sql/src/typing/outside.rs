@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::correlated::refused;
-use super::partners::{has_subquery, is_correlated, subquery_of};
+use super::subquery_expressions::{has_subquery, is_correlated, subquery_of};
 
 /// A plan before and after it is typed.
 pub(super) type Typed<'a> = &'a dyn Fn(LogicalPlan) -> Result<LogicalPlan>;

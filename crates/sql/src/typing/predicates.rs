@@ -10,11 +10,11 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlanBuilder, Opera
 use mayfly_types::{BlobSize, ColumnType};
 
 use super::compare::{
-    Kind, beside_year, comparable, compare, double, is_caseless, is_year, kind, kind_of,
-    without_case,
+    beside_year, comparable, compare, double, is_caseless, is_year, without_case,
 };
+use super::kind::{Kind, kind, kind_of};
 use super::nameless::{data_type_of, type_of};
-use super::partners::is_correlated;
+use super::subquery_expressions::is_correlated;
 use super::{listed, subquery};
 use crate::functions::own::LIKE;
 use crate::functions::{call, cast};

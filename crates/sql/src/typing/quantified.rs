@@ -25,8 +25,9 @@ use datafusion::logical_expr::{
 
 use super::compare::compare;
 use super::correlated::{is_mended, refused};
-use super::partners::{Partners, has_correlated, is_correlated};
+use super::partners::Partners;
 use super::subquery::{count_of, in_part_of_condition, not_in_of_all};
+use super::subquery_expressions::{has_correlated, is_correlated};
 
 /// EXISTS of a correlated subquery: without an order and without a LIMIT, which the stock rules
 /// refuse or forget, and without derived tables in the way.

@@ -3,32 +3,31 @@
 //! It runs before the stock coercion, bottom-up over plan and expressions, and is idempotent:
 //! what it leaves needs nothing more. Names of columns stay what they were.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Alias, Case, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Operator, Projection};
 use datafusion::optimizer::AnalyzerRule;
-use mayfly_types::{COLLATION_KEY, ColumnType, TYPE_KEY};
+use mayfly_types::{ColumnType, TYPE_KEY};
 
-use super::compare::{Kind, comparable, compare, compare_now, kind_of, truth};
+use super::case::{case_of, with_digits};
+use super::compare::{comparable, compare, compare_now, truth};
+use super::kind::{Kind, kind_of};
+use super::listed::metadata_of_value;
 use super::nameless::{data_type_of, field_of, type_of};
+use super::node::columns_below;
 use super::operators::repair;
 use super::{
     branches, computed_keys, correlated, dependent, except, grouping_sets, listed, looked_up,
     outer_keys, outer_types, outside, predicates, quantified, same_names, subquery, union, zero,
 };
-use crate::functions::listed::text_type;
 use crate::functions::own::{COMPARE, MARK, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE};
-use crate::functions::unify::unify;
 use crate::functions::{arithmetic, cast, define, seeded};
 use crate::planning::check;
 
@@ -81,17 +80,6 @@ fn typed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         .map_data(|plan| whole(plan, &schema))?
         .map_data(dependent::unnest)?
         .map_data(LogicalPlan::recompute_schema)
-}
-
-/// The columns that the expressions of a node may name.
-pub(super) fn columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = plan {
-        let source =
-            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
-        schema.merge(&source);
-    }
-    Ok(schema)
 }
 
 /// What concerns a node as a whole.
@@ -204,24 +192,6 @@ fn with_type_of_argument(expr: Expr, is_grouped: bool, schema: &DFSchema) -> Res
     }))
 }
 
-/// What says the MySQL type of a value that was taken from a field; `None` for a field that is not
-/// declared. Without groups there is no temporary table, and MySQL has ENUM and SET as texts only.
-pub(super) fn metadata_of_value(field: &Field, is_grouped: bool) -> Option<FieldMetadata> {
-    let mut of: HashMap<String, String> = field
-        .metadata()
-        .iter()
-        .filter(|(key, _)| *key == TYPE_KEY || *key == COLLATION_KEY)
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    if of.is_empty() {
-        return None;
-    }
-    if let Some(list) = listed::list_of_field(field).filter(|_| !is_grouped) {
-        of.insert(TYPE_KEY.to_owned(), text_type(&list).to_string());
-    }
-    Some(FieldMetadata::from(of))
-}
-
 /// One expression, whose parts are done.
 fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     check()?;
@@ -256,57 +226,6 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::SetComparison(comparison) => subquery::quantified(comparison, schema)?,
         other => return Ok(Transformed::no(other)),
     }))
-}
-
-/// Conditions become truth values, results one type.
-pub(super) fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
-    let Case {
-        expr: operand,
-        when_then_expr,
-        else_expr,
-    } = case;
-    let mut results = Vec::new();
-    for (_, then) in &when_then_expr {
-        results.push(type_of(then, schema)?);
-    }
-    if let Some(otherwise) = &else_expr {
-        results.push(type_of(otherwise, schema)?);
-    }
-    let booleans = results
-        .iter()
-        .all(|of| matches!(of, ColumnType::Bool | ColumnType::Null));
-    let target = unify(&results);
-    let convert = |expr: Box<Expr>| -> Result<Box<Expr>> {
-        let data_type = data_type_of(&expr, schema)?;
-        if booleans || data_type == DataType::Null {
-            return Ok(expr);
-        }
-        if data_type == target.data_type() {
-            return Ok(expr);
-        }
-        Ok(Box::new(cast::conversion(target.clone()).call(vec![*expr])))
-    };
-    let mut branches = Vec::with_capacity(when_then_expr.len());
-    for (when, then) in when_then_expr {
-        let when = match &operand {
-            Some(operand) => compare(operand.as_ref().clone(), Operator::Eq, *when, schema)?,
-            None => truth(*when, schema)?,
-        };
-        branches.push((Box::new(when), convert(then)?));
-    }
-    let otherwise = else_expr.map(convert).transpose()?;
-    let case = Expr::Case(Case::new(None, branches, otherwise));
-    Ok(with_digits(case, target))
-}
-
-/// A value of which the engine forgets how many digits are shown.
-fn with_digits(value: Expr, of: ColumnType) -> Expr {
-    let has_digits = of.is_temporal() && of.second_digits() < 6 && of != ColumnType::Date
-        || of.shown_digits().is_some();
-    match has_digits {
-        true => cast::conversion(of).call(vec![value]),
-        false => value,
-    }
 }
 
 /// The argument of a function, which is to see the digits of a subquery's value.

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, 
 
 use super::correlated::refused;
 use super::joined::replaced;
-use super::partners::{has_subquery, is_correlated, subquery_of, with_subquery};
+use super::subquery_expressions::{has_subquery, is_correlated, subquery_of, with_subquery};
 use crate::planning::check;
 
 /// The table name of renamed columns.

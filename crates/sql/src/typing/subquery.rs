@@ -27,13 +27,14 @@ use datafusion::logical_expr::{
 
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
+use super::case::case_of;
 use super::compare::{comparable, compare, truth};
 use super::joined::{inlined, replaced};
+use super::listed::metadata_of_value;
 use super::nameless::field_of;
-use super::partners::{has_subquery, is_correlated};
-use super::rule::{case_of, metadata_of_value};
+use super::subquery_expressions::{has_subquery, is_correlated};
 use super::{listed, quantified};
-use crate::functions::listed::as_text;
+use crate::functions::cast::as_text;
 use crate::functions::{any_value, raise, single};
 
 /// The value of a subquery; its plan is typed.

@@ -25,8 +25,11 @@ use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 
-use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES, MAGIC, align, read_u32};
-use super::{ALIGNMENT, Format, Kind, PREFIX_BYTES, Rows};
+use super::format::{Format, Kind, Rows};
+use super::layout::{Entry, MAGIC, read_u32};
+use super::sizes::ALIGNMENT;
+use super::sizes::PREFIX_BYTES;
+use super::sizes::{ENTRY_BYTES, HEADER_BYTES, align};
 use crate::error::{Error, Result};
 use crate::owned::own_bytes;
 use crate::text::{picked_views, text, text_view, views};

@@ -11,11 +11,14 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::bit_util::get_bit;
 use arrow_schema::DataType;
 
+use super::Columns;
 use super::decode::entry;
 use super::encode::fixed_bytes;
-use super::layout::{ENTRY_BYTES, Entry, HEADER_BYTES};
+use super::format::Kind;
+use super::layout::Entry;
+use super::sizes::{ENTRY_BYTES, HEADER_BYTES};
+use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
 use super::stored::{StoredColumn, StoredRows};
-use super::{Columns, Kind, PREFIX_BYTES, PREFIXED_BYTES};
 use crate::error::Result;
 
 /// Where the number of NULLs stands in an entry of the directory.

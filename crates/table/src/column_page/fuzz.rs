@@ -19,9 +19,10 @@ use arrow_schema::{Field, Schema};
 use bytes::Bytes;
 use mayfly_testkit::{FuzzTarget, Random};
 
+use super::Prepared;
 use super::decode::{Source, check as row_count_of};
-use super::layout::{ENTRY_BYTES, HEADER_BYTES};
-use super::{Format, Prepared, Rows};
+use super::format::{Format, Rows};
+use super::sizes::{ENTRY_BYTES, HEADER_BYTES};
 use crate::error::{Error, Result};
 
 const ROWS_MAX: usize = 100;

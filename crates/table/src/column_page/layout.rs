@@ -1,19 +1,13 @@
 //! The header and the directory of a page: where its columns lie.
 
-use super::{Format, Kind};
+use super::format::{Format, Kind};
+use super::sizes::{ENTRY_BYTES, HEADER_BYTES, align};
+use super::value_bytes::ValueBytes;
 use crate::error::{Error, Result};
 
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
-pub(super) const HEADER_BYTES: usize = 64;
-pub(super) const ENTRY_BYTES: usize = 32;
-/// Arrow's recommended alignment: a cache line, and the widest vector register.
-pub(crate) const ALIGNMENT: usize = 64;
 /// Most bytes of a page: what its 32-bit offsets, which Arrow reads as signed, can address.
 const PAGE_BYTES_MAX: usize = i32::MAX as usize;
-
-pub(super) const fn align(bytes: usize) -> usize {
-    bytes.next_multiple_of(ALIGNMENT)
-}
 
 /// One column of a page's directory; offsets are in bytes from the start of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,26 +22,6 @@ pub(super) struct Entry {
     pub(super) data_bytes: u32,
     /// Behind the data, without padding.
     pub(super) prefix_bytes: u32,
-}
-
-/// The bytes of text or binary values, or of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ValueBytes {
-    pub(super) data: usize,
-    pub(super) prefixes: usize,
-}
-
-impl ValueBytes {
-    pub(super) fn sum(self) -> usize {
-        self.data + self.prefixes
-    }
-
-    pub(super) fn plus(self, other: ValueBytes) -> ValueBytes {
-        ValueBytes {
-            data: self.data + other.data,
-            prefixes: self.prefixes + other.prefixes,
-        }
-    }
 }
 
 /// Where the columns of a page lie.

@@ -12,8 +12,9 @@ use arrow_buffer::bit_util::get_bit;
 
 use super::decode::{Source, check, corrupt, entry, part};
 use super::encode::set_ones;
-use super::layout::{Layout, ValueBytes, read_u32};
-use super::{Format, Kind};
+use super::format::{Format, Kind};
+use super::layout::{Layout, read_u32};
+use super::value_bytes::ValueBytes;
 use crate::error::Result;
 
 /// A page whose values are read in place.

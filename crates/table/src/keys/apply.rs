@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::{Indexes, KeyedRows};
-use crate::change::{Removal, Slots};
 use crate::column_page::Format;
 use crate::error::{Error, Result};
 use crate::patch::Patches;
+use crate::removal::{Removal, Slots};
 use crate::replace::ReplacedPages;
 use crate::rows::StopFlag;
 use crate::snapshot::Batch;

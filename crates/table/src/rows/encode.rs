@@ -19,7 +19,6 @@ use arrow_schema::DataType;
 
 use super::hash::KeyHasher;
 use super::layout::{Column, Encoding, ROW_ALIGN, RowLayout, Section};
-use super::slices::BLOCK_BYTES;
 use super::state::{self, StateInput};
 
 /// One batch of input for an aggregate: everything has the same number of rows.
@@ -444,3 +443,7 @@ fn canonical_f64(value: f64) -> f64 {
         value + 0.0
     }
 }
+
+/// Bytes of encoded rows that are at hand at once, unless a single row is longer: as much as a
+/// second-level cache holds, and 128 bytes a row of a usual batch.
+pub(crate) const BLOCK_BYTES: usize = 1 << 20;

@@ -29,7 +29,6 @@ use super::Error;
 use super::directory::directory_bytes;
 use super::encode::RowsView;
 use super::estimate::DistinctEstimate;
-use super::group_worker::GroupWorker;
 use super::hash::Level;
 use super::layout::RowLayout;
 use super::partition::{Mode, Partition};
@@ -206,11 +205,6 @@ impl GroupSet {
         });
         account.may_take_from(Arc::downgrade(&set) as _);
         Ok(set)
-    }
-
-    /// A worker that fills the set; one for each input stream.
-    pub fn worker(self: &Arc<Self>, number: usize) -> GroupWorker {
-        GroupWorker::new(self, number)
     }
 
     /// Withdraws tables until `bytes` of pages and directories are released, the partition that is

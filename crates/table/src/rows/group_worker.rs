@@ -72,8 +72,15 @@ pub struct GroupWorker {
     batches_to_encode: u32,
 }
 
+impl GroupSet {
+    /// A worker that fills the set; one for each input stream.
+    pub fn worker(self: &Arc<Self>, number: usize) -> GroupWorker {
+        GroupWorker::new(self, number)
+    }
+}
+
 impl GroupWorker {
-    pub(crate) fn new(set: &Arc<GroupSet>, number: usize) -> GroupWorker {
+    fn new(set: &Arc<GroupSet>, number: usize) -> GroupWorker {
         let front = !set.options.keep_rows && set.options.front_groups > 0;
         GroupWorker {
             set: Arc::clone(set),

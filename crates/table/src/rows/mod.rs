@@ -30,6 +30,7 @@ mod hash;
 mod join;
 mod kept_rows;
 mod layout;
+mod numbered_row;
 mod numbering;
 mod numbers;
 mod partition;

@@ -11,13 +11,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, UInt32Array};
 use arrow_select::take::take;
 
-use super::encode::{GroupInput, add_byte_lengths, bytes_at_most};
+use super::encode::{BLOCK_BYTES, GroupInput, add_byte_lengths, bytes_at_most};
 use super::layout::{Encoding, RowLayout, Section};
 use super::state::StateInput;
-
-/// Bytes of encoded rows that are at hand at once, unless a single row is longer: as much as a
-/// second-level cache holds, and 128 bytes a row of a usual batch.
-pub(crate) const BLOCK_BYTES: usize = 1 << 20;
 
 /// The length that a row stays below; offsets inside pages have 32 bits.
 const ROW_BYTES_END: u64 = 1 << 31;

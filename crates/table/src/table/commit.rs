@@ -16,11 +16,11 @@ use std::time::SystemTime;
 
 use super::Table;
 use crate::appender::Pending;
-use crate::change::Removal;
 use crate::error::{Error, Result};
 use crate::journal::{Mutation, RowChange};
 use crate::keys::{self, Indexes};
 use crate::patch::Patches;
+use crate::removal::Removal;
 use crate::replace::ReplacedPages;
 use crate::rows::StopFlag;
 use crate::table_page::TablePage;

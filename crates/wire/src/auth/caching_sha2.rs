@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::digest::SHA256;
 
-use super::{Nonce, ShaCryptHash, hash as digest, is_equal, xor};
+use super::ShaCryptHash;
+use super::primitives::{Nonce, hash as digest, is_equal, xor};
 
 /// Hashes that are remembered; beyond it the cache begins anew.
 const CACHE_ENTRIES_MAX: usize = 10_000;

@@ -7,7 +7,7 @@
 
 use aws_lc_rs::digest::{Context, SHA256};
 
-use super::{NoRandomness, hash as digest, is_equal, random_without_zeros};
+use super::primitives::{NoRandomness, hash as digest, is_equal, random_without_zeros};
 
 const PREFIX: &[u8] = b"$A$";
 const SALT_BYTES: usize = 20;

@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY as SHA1;
 
-use super::{Nonce, hash as digest, is_equal, xor};
+use super::primitives::{Nonce, hash as digest, is_equal, xor};
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 

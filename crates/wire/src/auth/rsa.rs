@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeySize, OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, PrivateDecryptingKey};
 
-use super::Nonce;
+use super::primitives::Nonce;
 
 /// The length of what is encrypted under a key of 2048 bits.
 pub(crate) const CIPHERTEXT_BYTES: usize = 256;

@@ -10,18 +10,20 @@ use std::io;
 
 use bytes::Bytes;
 use mayfly_types::{ErrorCode, MySqlError};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::clock::within;
 use crate::command::{Command, statement_of_long_data};
-use crate::endpoint::{Endpoint, Stopping, end};
+use crate::endpoint::{Endpoint, Opened, Stopping, end};
 use crate::error::{ConnectionError, Failure, idle_disconnect, malformed_packet, unknown_command};
-use crate::login::Login;
+use crate::login::{Login, Peer};
 use crate::packets;
 use crate::receiver::{self, ReceiveError, Refused, SharedReceiver, lock};
-use crate::reply::{Format, Reply, Summary};
+use crate::reply::Reply;
 use crate::server::{Connection, Server, StatementCommand};
 use crate::statements::Statements;
+use crate::summary::{Format, Summary};
 
 /// MULTI_STATEMENTS_ON of COM_SET_OPTION; off is 1.
 const MULTI_STATEMENTS_ON: u16 = 0;
@@ -64,13 +66,43 @@ enum Next {
     End,
 }
 
+impl<S: Server> Endpoint<S> {
+    /// Speaks with a client until it goes. Dropping the future closes the connection.
+    ///
+    /// Runs on the caller's task; only hashing a password goes elsewhere.
+    ///
+    /// # Errors
+    /// How the connection ended if the client did not end it in order; there is nothing left to do
+    /// but to log it.
+    pub async fn serve<T>(&self, stream: T, peer: Peer) -> Result<(), ConnectionError>
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        match self.let_in(stream, &peer).await {
+            Ok(None) => Ok(()),
+            Ok(Some(opened)) => {
+                let mut conversation = Conversation::new(self, opened);
+                let ended = conversation.run().await;
+                if let Err(error) = &ended {
+                    self.server.ended(&peer, Some(conversation.login()), error);
+                }
+                ended
+            }
+            Err(error) => {
+                self.server.ended(&peer, None, &error);
+                Err(error)
+            }
+        }
+    }
+}
+
 impl<'e, S: Server> Conversation<'e, S> {
-    pub(crate) fn new(
-        endpoint: &'e Endpoint<S>,
-        connection: S::Connection,
-        login: Login,
-        reply: Reply,
-    ) -> Conversation<'e, S> {
+    fn new(endpoint: &'e Endpoint<S>, opened: Opened<S::Connection>) -> Conversation<'e, S> {
+        let Opened {
+            connection,
+            login,
+            reply,
+        } = opened;
         Conversation {
             endpoint,
             connection,
@@ -85,7 +117,7 @@ impl<'e, S: Server> Conversation<'e, S> {
     }
 
     /// Until the client or the server ends it.
-    pub(crate) async fn run(&mut self) -> Result<(), ConnectionError> {
+    async fn run(&mut self) -> Result<(), ConnectionError> {
         let ended = self.converse().await;
         self.tell_exchanged();
         ended

@@ -11,10 +11,10 @@ use crate::error::{Failure, no_open_cursor};
 use crate::flags::ServerStatus;
 use crate::packets;
 use crate::parameters;
-use crate::reply::{Format, Summary};
 use crate::rows::BatchRows;
 use crate::server::{Connection, Cursor, OpenCursor, Server, StatementCommand};
 use crate::statements::{EXECUTE, Fetching};
+use crate::summary::{Format, Summary};
 
 const FETCH: &str = "mysqld_stmt_fetch";
 const RESET: &str = "mysqld_stmt_reset";

@@ -9,7 +9,6 @@
 
 mod binary;
 mod cells;
-mod document;
 mod text;
 
 #[cfg(test)]
@@ -21,8 +20,10 @@ use mayfly_types::MySqlError;
 
 use crate::column::ColumnDefinition;
 use crate::error::{Failure, internal, packet_too_large};
+use crate::flags::ServerStatus;
 use crate::packets;
-use crate::reply::{Format, Reply, Summary};
+use crate::reply::Reply;
+use crate::summary::{Format, Summary};
 use crate::value::Value;
 use cells::Cells;
 
@@ -34,6 +35,22 @@ const NULL_BITS_OFFSET: usize = 2;
 pub struct Rows<'a> {
     reply: &'a mut Reply,
     columns: &'a [ColumnDefinition],
+}
+
+impl Reply {
+    /// Begins a result of rows: tells the client of its columns. `status` is that before the
+    /// statement, for clients that expect it here.
+    ///
+    /// # Errors
+    /// [`Failure::Transport`] when the client is gone.
+    pub async fn rows<'a>(
+        &'a mut self,
+        columns: &'a [ColumnDefinition],
+        status: ServerStatus,
+    ) -> Result<Rows<'a>, Failure> {
+        self.begin_rows(columns, status).await?;
+        Ok(Rows::new(self, columns))
+    }
 }
 
 impl<'a> Rows<'a> {

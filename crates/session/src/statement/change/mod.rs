@@ -10,12 +10,12 @@ mod constant_conditions;
 mod names;
 mod safe;
 mod set;
+mod target;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
-use arrow::datatypes::UInt64Type;
+use arrow::array::UInt64Array;
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
@@ -26,7 +26,8 @@ use mayfly_sql::names_of_changes;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
 use mayfly_sql::statement::{Delete, RowChoice, SetColumn, TableName, Update};
-use mayfly_table::{Change, Table, Turn};
+use mayfly_table::Table;
+use mayfly_table::Turn;
 use mayfly_types::{ErrorCode, Level, MySqlError, Warning};
 
 use super::Job;
@@ -40,33 +41,11 @@ use crate::errors;
 use crate::lowered;
 use crate::outcome::Outcome;
 use crate::status::RowChanges;
+use target::present;
+pub(crate) use target::{Target, Updated};
 
 pub(crate) use names::{assigned_before, assigned_place};
 pub(crate) use set::{Set, assigned_values, assigns_unique};
-
-/// A table that a statement changes.
-pub(crate) struct Target {
-    pub(crate) mention: Mention,
-    pub(crate) change: Change,
-}
-
-impl Target {
-    /// A table that no query reads.
-    pub(crate) fn unnamed(change: Change) -> Target {
-        let name = TableName {
-            database: None,
-            table: change.table().name().to_owned(),
-        };
-        Target {
-            mention: Mention::of(name),
-            change,
-        }
-    }
-
-    fn table(&self) -> &Arc<Table> {
-        self.change.table()
-    }
-}
 
 /// One more name of a table that changes.
 struct Again {
@@ -104,26 +83,6 @@ struct Assigned<'u>(Cow<'u, [SetColumn]>, Vec<Mention>, Vec<Place>);
 
 /// New rows for those with these numbers.
 type NumberedRows = Vec<(Vec<u64>, RecordBatch)>;
-
-/// What an UPDATE did.
-#[derive(Default)]
-pub(crate) struct Updated {
-    pub(crate) matched: u64,
-    pub(crate) changed: u64,
-}
-
-impl Updated {
-    /// `said` is what LAST_INSERT_ID(expression) said.
-    fn outcome(self, counts_found: bool, said: Option<u64>) -> Outcome {
-        let Updated { matched, changed } = self;
-        Outcome::Done {
-            affected_rows: if counts_found { matched } else { changed },
-            last_insert_id: said.unwrap_or(0),
-            warnings: 0,
-            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: ?"),
-        }
-    }
-}
 
 impl Job {
     pub(crate) async fn delete(&self, delete: Delete) -> Result<Outcome, MySqlError> {
@@ -574,13 +533,4 @@ impl Job {
 
 fn not_updatable(name: &str, statement: &str) -> MySqlError {
     MySqlError::new(ErrorCode::NonUpdatableTable, &[&name, &statement])
-}
-
-/// The ids that are there: an outer join has rows without one.
-fn present(ids: &ArrayRef) -> UInt64Array {
-    let ids = ids.as_primitive::<UInt64Type>();
-    match ids.null_count() {
-        0 => ids.clone(),
-        _ => ids.iter().flatten().collect::<Vec<_>>().into(),
-    }
 }

@@ -17,7 +17,7 @@ use mayfly_table::owned::owned;
 use mayfly_table::{Column, Table};
 use mayfly_types::MySqlError;
 
-use super::{Target, Updated, present};
+use super::target::{Target, Updated, present};
 use crate::errors;
 use crate::statement::Job;
 use crate::statement::assign::Values;

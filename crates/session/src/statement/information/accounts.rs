@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use super::super::Job;
-use super::{CATALOG, Make, logs};
+use super::logs;
+use super::system::{CATALOG, Make};
 use crate::connection::Connection;
 use crate::listing::{Listing, declared_columns, some};
 use crate::privileges::PRIVILEGES;

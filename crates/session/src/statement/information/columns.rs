@@ -7,8 +7,8 @@ use super::super::Job;
 use super::super::define::{CHARACTER_BYTES, declared_length};
 use super::super::show::columns::{PRIVILEGES, collation, extra, key_of};
 use super::super::show::definition::default_value;
+use super::system::{CATALOG, MYSQL};
 use super::views::all_views;
-use super::{CATALOG, MYSQL};
 use crate::listing::{Listing, some};
 
 pub(super) fn columns(job: &Job) -> Listing {

@@ -4,7 +4,7 @@ use mayfly_table::KeyKind;
 
 use super::super::Job;
 use super::super::show::keys::parts;
-use super::CATALOG;
+use super::system::CATALOG;
 use crate::listing::{Listing, some};
 
 pub(super) fn statistics(job: &Job) -> Listing {

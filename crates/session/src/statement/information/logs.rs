@@ -6,7 +6,7 @@ use mayfly_table::{Column, Definition};
 use mayfly_types::ColumnType;
 
 use super::super::Job;
-use super::MYSQL;
+use super::system::MYSQL;
 use crate::listing::declared_columns;
 
 /// Their names, columns and comments, as in MySQL 8.4.

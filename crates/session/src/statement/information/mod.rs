@@ -17,6 +17,7 @@ mod performance;
 mod processes;
 mod server;
 mod sys;
+mod system;
 mod tables;
 mod threads;
 mod uninstrumented;
@@ -37,20 +38,13 @@ use crate::outcome::Outcome;
 pub(crate) use accounts::connection_account;
 pub(crate) use processes::processlist;
 pub(crate) use sys::{short_bytes, short_time};
+use system::{MYSQL, Make};
 
 /// The name of the database, of which case does not count.
 pub(crate) const DATABASE: &str = "information_schema";
 
-/// The name of the database of accounts and logs.
-const MYSQL: &str = "mysql";
-
 /// The table of the columns of all tables.
 const COLUMNS: &str = "COLUMNS";
-
-/// The catalog that everything is in.
-const CATALOG: &str = "def";
-
-type Make = fn(&Job) -> Listing;
 
 /// The tables of INFORMATION_SCHEMA that may have rows.
 const TABLES: [(&str, Make); 28] = [

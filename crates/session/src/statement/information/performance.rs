@@ -7,7 +7,8 @@ use mayfly_sql::digest::Digest;
 use mayfly_types::spelling::write_moment;
 
 use super::super::Job;
-use super::{Make, server, threads};
+use super::system::Make;
+use super::{server, threads};
 use crate::digests::Figures;
 use crate::listing::{Listing, declared_columns, some};
 

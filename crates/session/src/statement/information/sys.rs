@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use mayfly_sql::digest::Digest;
 
 use super::super::Job;
-use super::Make;
 use super::performance::{moment, time_zone};
+use super::system::Make;
 use crate::digests::Figures;
-use crate::engine::VERSION;
 use crate::listing::{Listing, declared_columns, some};
+use crate::version::VERSION;
 
 pub(super) const DATABASE: &str = "sys";
 

@@ -4,8 +4,9 @@ use mayfly_types::Collation;
 
 use super::super::Job;
 use super::super::show::table_status::{status, status_of_log, status_of_view};
+use super::system::{CATALOG, MYSQL};
 use super::views::all_views;
-use super::{CATALOG, MYSQL, closed, kind_of};
+use super::{closed, kind_of};
 use crate::listing::{Listing, some};
 
 pub(super) fn schemata(job: &Job) -> Listing {

@@ -7,7 +7,7 @@ use mayfly_sql::updatable_view::Updatability;
 use mayfly_table::View;
 
 use super::super::Job;
-use super::CATALOG;
+use super::system::CATALOG;
 use crate::listing::{Listing, some};
 
 pub(super) fn views(job: &Job) -> Listing {

@@ -12,8 +12,9 @@ use mayfly_table::{Change, Conflicts, Purpose, Repeats, Search, Table, TableSnap
 use mayfly_types::MySqlError;
 
 use super::Done;
-use super::known::{Cell, Chosen, NewValue, OnDuplicate, Target, Value};
+use super::known::{Cell, Chosen, NewValue, OnDuplicate, Value};
 use super::search::{Found, plan_error, search, table_error};
+use super::target::Target;
 use crate::connection::Connection;
 use crate::statement::apart::Given;
 use crate::statement::batch::batch_of;

@@ -21,13 +21,13 @@ use super::key_condition::choice;
 use super::known::{
     Action, Cell, Chosen, KnownDigests, Meant, NewValue, OnDuplicate, PointStatement,
 };
-use crate::outcome::{ColumnInfo, ColumnOrigin, columns_of};
+use crate::column_info::{ColumnInfo, ColumnOrigin, columns_of};
 use crate::statement::Job;
 use crate::statement::apart::Given;
 use crate::statement::assign::sources;
 use crate::statement::evaluate::number_of_bits;
 use crate::statement::origins::Named;
-use crate::statement::rules::Rules;
+use crate::statement::table_rules::Rules;
 
 /// `SELECT` without anything: what a plain one has besides its list, its table and its condition.
 static PLAIN: LazyLock<Option<Query>> = LazyLock::new(|| {

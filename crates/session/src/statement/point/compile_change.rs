@@ -10,13 +10,12 @@ use mayfly_table::Table;
 
 use super::compile::{Constants, has_one_row};
 use super::key_condition::{Parted, parted};
-use super::known::{Action, Assignments, Cell, Chosen, NewValue, PointStatement};
-use super::over_rows::OverRows;
+use super::known::{Action, Assignments, Cell, Chosen, NewValue, OverRows, PointStatement};
 use super::row_expression::{Of, RowExpression};
 use crate::statement::Job;
 use crate::statement::apart::{Apart, Given};
 use crate::statement::change::{assigned_place, assigns_unique};
-use crate::statement::rules::Rules;
+use crate::statement::table_rules::Rules;
 
 /// Values that are computed, with the places of their columns.
 type Values = Vec<(usize, RowExpression)>;

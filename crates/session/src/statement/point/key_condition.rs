@@ -12,35 +12,11 @@ use mayfly_sql::walk::{conjuncts, disjuncts};
 use mayfly_table::{Search, Table};
 
 use super::compile::{Constants, column_of};
-use super::known::Cell;
+use super::known::{Among, Branch, Cell, Choice};
 use super::row_expression::{Of, RowExpression};
 
 /// Most branches of a condition; each list of IN counts once.
 const BRANCHES_MAX: usize = 1024;
-
-/// The rows that a condition finds by one key: those of any of its branches.
-pub(super) struct Choice {
-    /// The place of the key in the table's definition.
-    pub(super) key: usize,
-    branches: Vec<Branch>,
-}
-
-/// One side of an OR: the first columns of the key equal constants, and the next one lies among
-/// others.
-#[derive(Clone, Default)]
-struct Branch {
-    /// Columns with what they equal.
-    parts: Vec<(usize, Cell)>,
-    /// Another column, and what it may be; it has whole numbers.
-    among: Option<(usize, Among)>,
-}
-
-/// What a column is compared with.
-#[derive(Clone)]
-enum Among {
-    Between(Bound<Cell>, Bound<Cell>),
-    In(Vec<Cell>),
-}
 
 /// Reads a condition; `None` unless some key leads to the rows of every branch, and nothing is left
 /// to be checked.

@@ -3,28 +3,26 @@
 //! Owns the memory for shapes, which is bounded, and the check that a name still means the table
 //! that the meaning was made for. Tables are not kept alive here.
 
-use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use mayfly_exec::TableReads;
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::logical_expr::ScalarUDF;
+use mayfly_exec::ShortPlan;
+use mayfly_sql::compute::Computed;
+use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::statement::TableName;
-use mayfly_table::{Definition, Dictionary, Table, Turn};
+use mayfly_table::{Definition, Table};
+use mayfly_types::ColumnType;
 
-use super::key_condition::Choice;
-use super::over_rows::OverRows;
-use super::remainder::Remainder;
-use crate::commands::Command;
+use crate::column_info::ColumnInfo;
 use crate::digests::DigestCell;
-use crate::local::Local;
-use crate::outcome::ColumnInfo;
-use crate::settings::Settings;
-use crate::statement::Busy;
 use crate::statement::apart::Given;
-use crate::status::Status;
 
 /// Shapes that are kept, and the bytes of the longest: a client has few, and the rows of VALUES
 /// make none longer.
@@ -256,50 +254,7 @@ pub(super) enum NewValue {
     Computed(usize),
 }
 
-/// A turn, and whose it is.
-pub(crate) type HeldTurn = (Busy, Turn);
-
-/// The table of a statement at one moment.
-pub(super) struct Target {
-    pub(super) table: Arc<Table>,
-    /// Whether it is a temporary table of the session.
-    pub(super) is_own: bool,
-    /// Whether the transaction may not change it.
-    is_read_only: bool,
-    pub(super) settings: Settings,
-    /// The right to write it, if the caller has it already.
-    pub(super) held: RefCell<Option<HeldTurn>>,
-    /// What it needs, where that was somebody else's turn.
-    pub(super) busy: RefCell<Option<Busy>>,
-    /// What was read of it.
-    pub(super) reads: cell::Cell<TableReads>,
-}
-
 impl PointStatement {
-    /// The table, if the name still means the one that the statement was compiled for, or another
-    /// that was made as that one.
-    pub(super) fn target(&self, local: &mut Local, shared: &Dictionary) -> Option<Target> {
-        let database = self.name.database.as_ref().or(local.database.as_ref())?;
-        let own = local.temporary.table(database, &self.name.table);
-        let is_own = own.is_some();
-        let table = match own {
-            Some(own) => own,
-            None => shared.table(database, &self.name.table).ok()?,
-        };
-        if !self.meant.is(&table, database) {
-            return None;
-        }
-        Some(Target {
-            table,
-            is_own,
-            is_read_only: !is_own && local.only_reads(),
-            settings: local.settings(),
-            held: RefCell::default(),
-            busy: RefCell::default(),
-            reads: cell::Cell::default(),
-        })
-    }
-
     /// Whether other sessions may run it: expressions over rows are those of one.
     pub(super) fn is_for_others(&self) -> bool {
         match &self.action {
@@ -309,34 +264,8 @@ impl PointStatement {
         }
     }
 
-    /// Whether a change may be refused, be there rows that it changes or not: the long way knows.
-    pub(super) fn may_be_refused(&self, target: &Target) -> bool {
-        match self.action {
-            Action::Insert { .. } | Action::Upsert { .. } => target.is_read_only,
-            Action::Update { .. } | Action::Delete { .. } => {
-                target.is_read_only || target.settings.safe_updates
-            }
-            Action::Select { .. } | Action::Compute { .. } => false,
-        }
-    }
-
     pub(super) fn is_query(&self) -> bool {
         matches!(self.action, Action::Select { .. } | Action::Compute { .. })
-    }
-
-    /// Counts the statement.
-    pub(super) fn count(&self, status: &mut Status) {
-        match self.action {
-            Action::Insert {
-                on_duplicate: OnDuplicate::Replace,
-                ..
-            } => status.commands.add(Command::Replace),
-            Action::Insert { .. } | Action::Upsert { .. } => status.inserts += 1,
-            Action::Update { .. } => status.updates += 1,
-            Action::Delete { is_multi: true, .. } => status.commands.add(Command::DeleteSeveral),
-            Action::Delete { .. } => status.deletes += 1,
-            Action::Select { .. } | Action::Compute { .. } => status.selects += 1,
-        }
     }
 }
 
@@ -366,4 +295,65 @@ impl Cell {
             other => values.resize(given.rows, other.value(&given.constants)),
         }
     }
+}
+
+/// Expressions over some columns of rows, and over constants of the statement.
+pub(super) struct OverRows {
+    /// The columns that they read, of the row and of the one that would have come.
+    pub(super) columns: Vec<usize>,
+    pub(super) new_columns: Vec<usize>,
+    pub(super) slots: Vec<(usize, DataType)>,
+    pub(super) fixed: Vec<(usize, Literal<'static>)>,
+    pub(super) schema: SchemaRef,
+    /// What is true for the rows that are meant; all are where there is none.
+    pub(super) condition: Option<Computed>,
+    pub(super) values: Vec<Assigned>,
+    pub(super) options: Arc<ConfigOptions>,
+    /// The version of the variables that they were made with.
+    pub(super) variables: u64,
+}
+
+/// What a column gets.
+pub(super) struct Assigned {
+    pub(super) value: Computed,
+    pub(super) field: FieldRef,
+    pub(super) column_type: ColumnType,
+    pub(super) is_nullable: bool,
+    pub(super) convert: ScalarUDF,
+}
+
+/// A plan over rows that are given to it.
+pub(crate) struct Remainder {
+    pub(super) plan: ShortPlan,
+    /// Where its functions warn.
+    pub(super) values: SessionValues,
+    /// The columns of the table that it reads.
+    pub(super) columns: Vec<usize>,
+    pub(super) wants_few: bool,
+    /// The version of the variables that it was made with.
+    pub(super) variables: u64,
+}
+
+/// The rows that a condition finds by one key: those of any of its branches.
+pub(super) struct Choice {
+    /// The place of the key in the table's definition.
+    pub(super) key: usize,
+    pub(super) branches: Vec<Branch>,
+}
+
+/// One side of an OR: the first columns of the key equal constants, and the next one lies among
+/// others.
+#[derive(Clone, Default)]
+pub(super) struct Branch {
+    /// Columns with what they equal.
+    pub(super) parts: Vec<(usize, Cell)>,
+    /// Another column, and what it may be; it has whole numbers.
+    pub(super) among: Option<(usize, Among)>,
+}
+
+/// What a column is compared with.
+#[derive(Clone)]
+pub(super) enum Among {
+    Between(Bound<Cell>, Bound<Cell>),
+    In(Vec<Cell>),
 }

@@ -34,6 +34,7 @@ mod remainder;
 mod row_expression;
 mod run;
 mod search;
+mod target;
 mod upsert;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,18 +53,22 @@ use mayfly_types::MySqlError;
 use super::apart::{Apart, Given, SHORT_BYTES_MAX};
 use super::turns::Deadline;
 use super::{Busy, Job};
+use crate::column_info::ColumnInfo;
 use crate::connection::Connection;
+use crate::crash::{crashed, panic_text};
 use crate::digests::DigestCell;
 use crate::errors::may_pass;
-use crate::outcome::{ColumnInfo, Outcome, RowStream, crashed, panic_text};
+use crate::outcome::{Outcome, RowStream};
+use crate::reads::Reads;
 use crate::running::Running;
-use crate::slow_log::Reads;
 use crate::stats::{Ended, StatementStats};
 use crate::status::RowChanges;
 
-pub(crate) use known::{HeldTurn, Known};
-use known::{PointStatement, Target};
+pub(crate) use known::Known;
+use known::PointStatement;
 use remainder::Kept;
+pub(crate) use target::HeldTurn;
+use target::Target;
 
 /// What a constant takes when its statement is taken apart, in a list that grows. Commas stand
 /// between constants.

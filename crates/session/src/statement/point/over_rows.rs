@@ -17,49 +17,24 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{cast, filter};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use mayfly_exec::batch_of;
 use mayfly_sql::change::new_column;
-use mayfly_sql::compute::Computed;
 use mayfly_sql::functions::{aside, assignment};
 use mayfly_sql::literal::Literal;
 use mayfly_sql::long_values::without_long_values;
 use mayfly_table::Table;
 use mayfly_types::ColumnType;
 
+use super::known::{Assigned, OverRows};
 use super::row_expression::{Reads, RowExpression, is_plain_type, slot_name};
 use crate::connection::Connection;
 use crate::statement::Job;
 use crate::statement::rules::ready_over;
-
-/// Expressions over some columns of rows, and over constants of the statement.
-pub(super) struct OverRows {
-    /// The columns that they read, of the row and of the one that would have come.
-    pub(super) columns: Vec<usize>,
-    new_columns: Vec<usize>,
-    slots: Vec<(usize, DataType)>,
-    fixed: Vec<(usize, Literal<'static>)>,
-    schema: SchemaRef,
-    /// What is true for the rows that are meant; all are where there is none.
-    condition: Option<Computed>,
-    values: Vec<Assigned>,
-    options: Arc<ConfigOptions>,
-    /// The version of the variables that they were made with.
-    variables: u64,
-}
-
-/// What a column gets.
-struct Assigned {
-    value: Computed,
-    field: FieldRef,
-    column_type: ColumnType,
-    is_nullable: bool,
-    convert: ScalarUDF,
-}
 
 /// What expressions give for rows.
 pub(super) struct RowValues {

@@ -26,7 +26,6 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_exec::{GivenRows, GivenRowsScan, ShortPlan, Size, TempTable};
 use mayfly_sql::call::plain_list;
 use mayfly_sql::change::Mention;
-use mayfly_sql::functions::SessionValues;
 use mayfly_sql::literal::Literal;
 use mayfly_sql::references::References;
 use mayfly_sql::select_list::expression_of;
@@ -34,8 +33,8 @@ use mayfly_sql::walk;
 use mayfly_table::Table;
 
 use super::compile::{Constants, column_of, is_plain};
-use super::key_condition::{Choice, choice};
-use super::known::{Action, KnownDigests, PointStatement};
+use super::key_condition::choice;
+use super::known::{Action, Choice, KnownDigests, PointStatement, Remainder};
 use crate::connection::Connection;
 use crate::lowered;
 use crate::statement::Job;
@@ -55,18 +54,6 @@ pub(super) enum Kept {
     NotYet,
     /// It is no query over rows of a key.
     OtherKind,
-}
-
-/// A plan over rows that are given to it.
-pub(crate) struct Remainder {
-    plan: ShortPlan,
-    /// Where its functions warn.
-    values: SessionValues,
-    /// The columns of the table that it reads.
-    columns: Vec<usize>,
-    wants_few: bool,
-    /// The version of the variables that it was made with.
-    variables: u64,
 }
 
 impl Remainder {

@@ -10,10 +10,9 @@ use mayfly_table::{Search, Table, TableSnapshot};
 use mayfly_types::MySqlError;
 
 use super::change::{CHANGED_MAX, delete, insert, update};
-use super::key_condition::Choice;
-use super::known::{Action, PointStatement, Target};
-use super::remainder::Remainder;
+use super::known::{Action, Choice, PointStatement, Remainder};
 use super::search::{Found, plan_error, search, table_error};
+use super::target::Target;
 use super::upsert::upsert;
 use super::{Done, Ran};
 use crate::connection::Connection;

@@ -5,7 +5,7 @@ use mayfly_exec::Searched;
 use mayfly_table::{Search, TableSnapshot};
 use mayfly_types::MySqlError;
 
-use super::known::Target;
+use super::target::Target;
 use crate::errors;
 
 /// What was found or done; `None` where the statement must go the long way, and nothing was done.

@@ -10,9 +10,9 @@ use mayfly_table::Repeats;
 
 use super::Done;
 use super::change::{append, assign_one, foretold, inserted, says_number, turn};
-use super::known::{Cell, NewValue, Target};
-use super::over_rows::OverRows;
+use super::known::{Cell, NewValue, OverRows};
 use super::search::{Found, table_error};
+use super::target::Target;
 use crate::connection::Connection;
 use crate::errors;
 use crate::statement::apart::Given;

@@ -17,8 +17,9 @@ use mayfly_sql::statement::{Filter, Show, Statement};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::Job;
+use crate::column_info::columns_of;
 use crate::listing::{Listing, is_like};
-use crate::outcome::{Outcome, columns_of};
+use crate::outcome::Outcome;
 
 /// The name under which a listing is filtered by WHERE.
 const LISTING: &str = "show";

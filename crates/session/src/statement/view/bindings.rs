@@ -10,16 +10,16 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Query;
 use mayfly_sql::bindings::{Bindings, BoundTable, BoundView};
 use mayfly_sql::file_name::FileName;
-use mayfly_sql::parse;
 use mayfly_sql::references::References;
 use mayfly_sql::source::Source;
-use mayfly_sql::statement::{Statement, TableName};
+use mayfly_sql::statement::TableName;
 use mayfly_sql::view::ViewParts;
 use mayfly_table::{View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::super::Job;
 use super::super::bound_table::bind_table;
+use super::text::read;
 use crate::lowered;
 
 /// How many views may stand in one another: the planner begins anew in each.
@@ -188,13 +188,5 @@ impl Job {
             bindings.files.insert(name.clone(), lowered::bind(table)?);
         }
         Ok(bindings)
-    }
-}
-
-/// Reads the text of a view.
-pub(super) fn read(text: &str) -> Result<(Query, Source), MySqlError> {
-    match parse::parse(text)? {
-        (Statement::Query(query), source) => Ok((*query, source)),
-        _ => Err(MySqlError::new(ErrorCode::Syntax, &[&text, &1])),
     }
 }

@@ -11,8 +11,9 @@ use mayfly_sql::updatable_view::{BaseTable, Substitution, Updatability};
 use mayfly_table::{CheckOption, Table, View, ViewAlgorithm};
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::super::{Job, ViewCheck};
-use super::bindings::{DEPTH_MAX, read};
+use super::super::{Job, ThroughViews, ViewCheck};
+use super::bindings::DEPTH_MAX;
+use super::text::read;
 use crate::errors;
 
 /// A view whose rows a statement changes, and the table that it changes for it.
@@ -23,16 +24,6 @@ struct ChangedView {
     table: Arc<Table>,
     /// The columns of the table, in lower case.
     columns: Vec<String>,
-}
-
-/// What a statement asks of rows that it writes through views.
-#[derive(Clone, Default)]
-pub(crate) struct ThroughViews {
-    /// What these must meet.
-    pub(crate) check: Option<Arc<ViewCheck>>,
-    /// Whether LAST_INSERT_ID() says nothing of the rows: their numbers are in a column that the
-    /// view does not show.
-    pub(crate) hides_numbers: bool,
 }
 
 impl ChangedView {

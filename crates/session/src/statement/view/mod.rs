@@ -6,6 +6,7 @@
 mod bindings;
 mod changes;
 mod columns;
+mod text;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,10 +27,10 @@ use super::name_length::NAME_LENGTH;
 use crate::connection::Connection;
 use crate::errors;
 use crate::outcome::Outcome;
-use bindings::{BoundQuery, Scope, read};
+use bindings::{BoundQuery, Scope};
+use text::read;
 
 pub(crate) use bindings::BoundViews;
-pub(crate) use changes::ThroughViews;
 
 /// What an object is that is not what a statement wants.
 const VIEW: &str = "VIEW";

@@ -7,8 +7,8 @@
 use arrow::array::{Array, Decimal128Array};
 use arrow::buffer::NullBuffer;
 
-use super::Operator;
 use super::exact_values::{Exact, Scales, power};
+use super::operator::Operator;
 
 /// Bits that a number on the way has at most, without its sign: one less than fit, since a sum has
 /// one more than its sides.

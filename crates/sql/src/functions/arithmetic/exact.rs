@@ -12,7 +12,8 @@ use datafusion::error::Result;
 use mayfly_types::ColumnType;
 
 use super::exact_values::{Exact, Scales, Step, narrow, wide};
-use super::{Arithmetic, Operator, batch, kept_digits};
+use super::operator::Operator;
+use super::{Arithmetic, batch, kept_digits};
 use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;

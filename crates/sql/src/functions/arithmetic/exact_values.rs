@@ -3,7 +3,7 @@
 use arrow::array::{Array, Decimal128Array, Decimal256Array};
 use arrow::datatypes::i256;
 
-use super::Operator;
+use super::operator::Operator;
 use crate::functions::convert;
 
 /// Exact numbers, in as few bits as they came.

@@ -11,12 +11,12 @@ mod batch;
 mod exact;
 mod exact_values;
 mod named;
+mod operator;
 mod refusing;
 mod shown;
 mod types;
 mod whole;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -32,60 +32,14 @@ use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
 pub use refusing::refusing_zero;
 pub(crate) use refusing::refusing_zero_in;
-pub(crate) use shown::text;
+pub(crate) use shown::{in_databases, text};
 
 use super::call::{Call, Callee, invoke};
-use super::define::{nameless, raise, unbounded};
-use super::own::{BIT_NOT, NEGATE};
+use super::define::{nameless, unbounded};
+use super::raise::raise;
 use super::unify::decimal;
 use crate::planning;
-
-/// An operator on numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    IntegerDivide,
-    Modulo,
-    Negate,
-    BitAnd,
-    BitOr,
-    BitXor,
-    ShiftLeft,
-    ShiftRight,
-    BitNot,
-}
-
-impl Operator {
-    fn symbol(self) -> &'static str {
-        match self {
-            Operator::Add => "+",
-            Operator::Subtract | Operator::Negate => "-",
-            Operator::Multiply => "*",
-            Operator::Divide => "/",
-            Operator::IntegerDivide => "DIV",
-            Operator::Modulo => "%",
-            Operator::BitAnd => "&",
-            Operator::BitOr => "|",
-            Operator::BitXor => "^",
-            Operator::ShiftLeft => "<<",
-            Operator::ShiftRight => ">>",
-            Operator::BitNot => "~",
-        }
-    }
-
-    /// The name in the table of functions.
-    fn name(self) -> &'static str {
-        match self {
-            Operator::Modulo => "mod",
-            Operator::Negate => NEGATE,
-            Operator::BitNot => BIT_NOT,
-            other => other.symbol(),
-        }
-    }
-}
+pub(crate) use operator::Operator;
 
 /// The digits that `/` adds behind the point, unless `div_precision_increment` says otherwise.
 pub(crate) const DIVISION_DIGITS: u8 = 4;
@@ -217,19 +171,6 @@ pub(crate) fn decided(function: &ScalarUDF) -> Option<FieldRef> {
     let operator = function.inner().downcast_ref::<Arithmetic>()?;
     let of = operator.decided.as_ref()?;
     Some(Arc::new(of.to_arrow(operator.operator.name(), true)))
-}
-
-/// The same operator, whose errors name tables with their databases; `None` if they name no table.
-pub(crate) fn in_databases(
-    function: &ScalarUDF,
-    databases: &HashMap<String, String>,
-) -> Option<ScalarUDF> {
-    let operator = function.inner().downcast_ref::<Arithmetic>()?;
-    let text = shown::in_databases(&operator.text, databases)?;
-    Some(ScalarUDF::new_from_impl(Arithmetic {
-        text,
-        ..operator.clone()
-    }))
 }
 
 impl Arithmetic {

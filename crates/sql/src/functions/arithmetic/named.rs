@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use datafusion::common::hash_utils::QualityRandomState;
 use datafusion::logical_expr::Expr;
 
-use super::Operator;
+use super::operator::Operator;
 
 /// Nodes of an expression whose name is spelled.
 const SPELLED_MAX: usize = 48;

@@ -14,7 +14,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator as Connective, ScalarUDF, when};
 
-use super::{Arithmetic, Operator};
+use super::Arithmetic;
+use super::operator::Operator;
 use crate::functions::define;
 
 /// The plan with its divisions marked, as far as they are not below a condition.

@@ -67,7 +67,7 @@ fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
 
 /// The text of an expression with the databases of its tables; `None` if it names none of these
 /// tables without its database.
-pub(super) fn in_databases(text: &str, databases: &HashMap<String, String>) -> Option<String> {
+fn text_in_databases(text: &str, databases: &HashMap<String, String>) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut is_changed = false;
     let mut rest = text;
@@ -90,11 +90,24 @@ pub(super) fn in_databases(text: &str, databases: &HashMap<String, String>) -> O
     is_changed.then_some(out)
 }
 
+/// The same operator, whose errors name tables with their databases; `None` if they name no table.
+pub(crate) fn in_databases(
+    function: &ScalarUDF,
+    databases: &HashMap<String, String>,
+) -> Option<ScalarUDF> {
+    let operator = function.inner().downcast_ref::<Arithmetic>()?;
+    let text = text_in_databases(&operator.text, databases)?;
+    Some(ScalarUDF::new_from_impl(Arithmetic {
+        text,
+        ..operator.clone()
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
 
-    use super::in_databases;
+    use super::text_in_databases;
 
     #[test]
     fn tables_are_named_with_their_databases() {
@@ -110,7 +123,11 @@ mod tests {
             ("('`' + 1)", None),
             ("", None),
         ] {
-            assert_eq!(in_databases(text, &databases).as_deref(), named, "{text}");
+            assert_eq!(
+                text_in_databases(text, &databases).as_deref(),
+                named,
+                "{text}"
+            );
         }
     }
 }

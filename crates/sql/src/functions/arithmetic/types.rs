@@ -5,8 +5,9 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
-use super::{Arithmetic, Operator};
-use crate::functions::define::raise;
+use super::Arithmetic;
+use super::operator::Operator;
+use crate::functions::raise::raise;
 use crate::functions::unify::{decimal, double, exact_digits, shown_digits};
 
 /// The type that an argument of an operator counts as.

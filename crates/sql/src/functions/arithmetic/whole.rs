@@ -8,8 +8,9 @@ use arrow::datatypes::{Int64Type, UInt64Type, i256};
 use datafusion::error::Result;
 use mayfly_types::ColumnType;
 
+use super::Arithmetic;
+use super::operator::Operator;
 use super::types::counted;
-use super::{Arithmetic, Operator};
 use crate::functions::call::Call;
 use crate::functions::cast;
 use crate::functions::convert;

@@ -8,7 +8,9 @@
 mod read;
 
 pub(crate) use mayfly_types::spelling::{DAY_MICROS, SECOND_MICROS as MICROS, date_of};
-pub(crate) use read::{ReadTime, read_moment, read_whole_time};
+pub(crate) use read::{
+    ReadTime, read_moment, read_whole_time, time_of_number, whole_time_of_number,
+};
 
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 /// TIME ends here: 838:59:59.
@@ -248,29 +250,6 @@ pub(crate) fn number_of_time(micros: i64) -> i64 {
     let seconds = micros.abs() / MICROS;
     let value = seconds / 3600 * 10_000 + seconds / 60 % 60 * 100 + seconds % 60;
     if micros < 0 { -value } else { value }
-}
-
-/// Reads a time from a number such as 123000; the nearest one if TIME cannot hold it. What is too
-/// long for a time may be a moment.
-pub(crate) fn time_of_number(value: i64) -> Option<i64> {
-    Some(whole_time_of_number(value)?.micros)
-}
-
-/// As [`time_of_number`], and whether it is the nearest only.
-pub(crate) fn whole_time_of_number(value: i64) -> Option<ReadTime> {
-    const MOMENT_LEAST: i64 = 10_000_000_000;
-    if value >= MOMENT_LEAST {
-        let moment = moment_of_number(value)?;
-        return Some(ReadTime::of(moment.rem_euclid(DAY_MICROS), 0));
-    }
-    let magnitude = value.checked_abs()?;
-    let (minute, second) = (magnitude / 100 % 100, magnitude % 100);
-    if minute > 59 || second > 59 {
-        return None;
-    }
-    let seconds = (magnitude / 10_000).min(HOURS_MAX) * 3600 + minute * 60 + second;
-    let micros = if value < 0 { -seconds } else { seconds } * MICROS;
-    Some(ReadTime::of(micros, 0))
 }
 
 /// The nearest time that TIME can hold.

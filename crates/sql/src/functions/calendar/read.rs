@@ -1,6 +1,8 @@
 //! Texts that are read as moments and times.
 
-use super::{DAY_MICROS, HOURS_MAX, MICROS, Parts, TIME_MAX_MICROS, clip_time, full_year};
+use super::{
+    DAY_MICROS, HOURS_MAX, MICROS, Parts, TIME_MAX_MICROS, clip_time, full_year, moment_of_number,
+};
 
 /// A text of fewer characters is a time and no moment.
 const MOMENT_TEXT_LEAST: usize = 12;
@@ -323,4 +325,27 @@ pub(crate) fn read_whole_time(text: &str) -> Option<ReadTime> {
         has_rest: at + used < bytes.len(),
         ..ReadTime::of(if negative { -total } else { total }, count)
     })
+}
+
+/// Reads a time from a number such as 123000; the nearest one if TIME cannot hold it. What is too
+/// long for a time may be a moment.
+pub(crate) fn time_of_number(value: i64) -> Option<i64> {
+    Some(whole_time_of_number(value)?.micros)
+}
+
+/// As [`time_of_number`], and whether it is the nearest only.
+pub(crate) fn whole_time_of_number(value: i64) -> Option<ReadTime> {
+    const MOMENT_LEAST: i64 = 10_000_000_000;
+    if value >= MOMENT_LEAST {
+        let moment = moment_of_number(value)?;
+        return Some(ReadTime::of(moment.rem_euclid(DAY_MICROS), 0));
+    }
+    let magnitude = value.checked_abs()?;
+    let (minute, second) = (magnitude / 100 % 100, magnitude % 100);
+    if minute > 59 || second > 59 {
+        return None;
+    }
+    let seconds = (magnitude / 10_000).min(HOURS_MAX) * 3600 + minute * 60 + second;
+    let micros = if value < 0 { -seconds } else { seconds } * MICROS;
+    Some(ReadTime::of(micros, 0))
 }

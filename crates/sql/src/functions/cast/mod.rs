@@ -28,9 +28,10 @@ use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError, Warning};
 
 use super::call::{Call, Callee, invoke};
 use super::convert;
-use super::define::{raise, unbounded};
+use super::define::unbounded;
 use super::listed;
 use super::number;
+use super::raise::raise;
 use super::session_values::{SessionValues, aside};
 
 pub use column_value::zero;
@@ -497,6 +498,11 @@ impl Conversions<'_> {
         }
         Ok(())
     }
+}
+
+/// A value of an ENUM or SET as a text that nobody counts as its place.
+pub(crate) fn as_text(value: Expr, of: &ColumnType) -> Expr {
+    conversion(listed::text_type(of)).call(vec![value])
 }
 
 #[cfg(test)]

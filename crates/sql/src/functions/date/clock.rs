@@ -8,10 +8,12 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, MySqlError};
 
-use super::{day32, format, moment_of, most_digits};
+use super::digits::{day32, moment_of, most_digits};
+use super::format;
 use crate::functions::calendar::{DAY_MICROS, MICROS};
 use crate::functions::call::Call;
-use crate::functions::define::{Definition, Returns, raise, stable, volatile};
+use crate::functions::define::{Definition, Returns, stable, volatile};
+use crate::functions::raise::raise;
 use crate::functions::{cast, unify};
 
 pub(super) static FUNCTIONS: &[Definition] = &[

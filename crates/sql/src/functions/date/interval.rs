@@ -5,8 +5,8 @@ use datafusion::error::Result;
 use mayfly_types::{ErrorCode, MySqlError};
 
 use crate::functions::calendar::{self, DAY_MICROS, MICROS, Parts};
-use crate::functions::define::raise;
 use crate::functions::number;
+use crate::functions::raise::raise;
 
 /// An interval of months and microseconds, from a unit's name and a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,13 +4,14 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::day32;
+use super::digits::day32;
 use super::interval::unit;
 use crate::functions::calendar::{
     self, DAY_MICROS, DAY_SECONDS, EPOCH_DAYS, MICROS, MONTHS, Parts, WEEKDAYS,
 };
 use crate::functions::call::Call;
-use crate::functions::define::{Definition, Returns, pure, raise, stable};
+use crate::functions::define::{Definition, Returns, pure, stable};
+use crate::functions::raise::raise;
 
 pub(super) static FUNCTIONS: &[Definition] = &[
     pure("year", &[], (1, 1), Returns::Integer, |call| {

@@ -8,8 +8,8 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, spelling};
 
+use super::digits::{constant_text, day32, digits_of};
 use super::interval::{Interval, Unit, add, months_between, unit};
-use super::{constant_text, day32, digits_of};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};

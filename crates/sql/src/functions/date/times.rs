@@ -7,8 +7,8 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result;
 use mayfly_types::{BlobSize, ColumnType, ErrorCode, spelling};
 
+use super::digits::{day32, moment_of, most_digits, time_of};
 use super::interval::read_seconds;
-use super::{day32, moment_of, most_digits, time_of};
 use crate::functions::calendar::{self, DAY_MICROS, MICROS};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryViewArray};
 use datafusion::error::Result;
 
-use super::{characters, head};
+use super::characters::{characters, head};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, MANY, Returns, pure};
 use crate::functions::results::{SHORT_BYTES, Value};

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
 
-use super::{characters, count, head};
+use super::characters::{characters, count, head};
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, MANY, Returns, pure};
 

@@ -9,7 +9,7 @@ use arrow::datatypes::{
 };
 use datafusion::error::Result;
 
-use super::{characters, head, tail};
+use super::characters::{characters, head, tail};
 use crate::functions::call::{Call, Texts};
 use crate::functions::define::{Definition, MANY, Returns, pure};
 use crate::functions::own::{TRIM_LEADING, TRIM_TRAILING};

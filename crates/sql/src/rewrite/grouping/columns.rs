@@ -7,9 +7,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
-use super::aliases;
-use super::determined::Table;
-use super::keys::flat_keys;
+use super::group_by::flat_keys;
+use super::known::aliases;
+use super::tables::Table;
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::rewrite::labels::again;
 use crate::rewrite::relation::base_table;

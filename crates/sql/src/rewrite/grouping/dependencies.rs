@@ -21,12 +21,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::COLLATION_KEY;
 
-use super::determined::{Place, Tables};
+use super::tables::{Place, Tables};
 use crate::comparison::compares;
-use crate::from_list;
 use crate::functions::own::{MARK, SET_LAST_INSERT_ID};
-use crate::repeatable;
-use crate::walk;
+use crate::{from_list, repeatable, walk};
 
 /// A column has one value where others have one value each.
 pub(super) struct Dependency {

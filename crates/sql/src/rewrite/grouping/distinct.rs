@@ -16,10 +16,13 @@ use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, OrderBy, OrderByKind, Select, SelectItem,
 };
 
+use super::Loose;
 use super::columns::expand_wildcards;
-use super::determined::{Determined, Tables};
-use super::keys::{constant, flat_keys, is_rolled_up, keys, position};
-use super::{Known, Loose, aliases};
+use super::determined::Determined;
+use super::group_by::{flat_keys, is_rolled_up, position};
+use super::keys::{constant, keys};
+use super::known::{Known, aliases};
+use super::tables::Tables;
 use crate::select_list::{expression_of, is_wildcard};
 use crate::walk;
 

@@ -8,10 +8,11 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::relations;
-use super::{Known, has_aggregate};
+use super::group_by::{flat_keys, position};
+use super::known::{Known, has_aggregate};
 use crate::bindings::Bindings;
 use crate::rewrite::call;
-use crate::rewrite::order_names::finds_column;
+use crate::rewrite::found_columns::finds_column;
 use crate::select_list::expression_of;
 use crate::walk;
 
@@ -99,38 +100,6 @@ pub(super) fn keys(select: &Select, aliases: &HashMap<String, Expr>) -> HashSet<
     keys
 }
 
-/// The expressions of GROUP BY, those of ROLLUP included.
-pub(super) fn flat_keys(select: &Select) -> Vec<&Expr> {
-    let GroupByExpr::Expressions(list, _) = &select.group_by else {
-        return Vec::new();
-    };
-    list.iter()
-        .flat_map(|expr| match expr {
-            Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
-                sets.iter().flatten().collect::<Vec<_>>()
-            }
-            other => vec![other],
-        })
-        .collect()
-}
-
-/// Whether there are rows that add up others, as WITH ROLLUP makes them.
-pub(super) fn is_rolled_up(select: &Select) -> bool {
-    match &select.group_by {
-        GroupByExpr::Expressions(list, modifiers) => {
-            let mut keys = list.iter();
-            let is_set = |key| {
-                matches!(
-                    key,
-                    &Expr::Rollup(_) | &Expr::Cube(_) | &Expr::GroupingSets(_)
-                )
-            };
-            !modifiers.is_empty() || keys.any(is_set)
-        }
-        GroupByExpr::All(_) => false,
-    }
-}
-
 /// Takes keys that stand for a number out, as `k` does beside `100 AS k`: the planner would take
 /// the number for a place. What is grouped by such keys alone is one group if there are rows, which
 /// a constant text makes as well.
@@ -184,17 +153,6 @@ fn is_whole_number(expr: &Expr) -> bool {
             _ => false,
         },
         _ => false,
-    }
-}
-
-/// The position in the select list that a key is.
-pub(in crate::rewrite) fn position(key: &Expr) -> Option<usize> {
-    match key {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse().ok(),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

@@ -12,36 +12,31 @@ mod columns;
 mod dependencies;
 mod determined;
 mod distinct;
+mod group_by;
 mod keys;
+mod known;
+mod tables;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, GroupByExpr, Ident, ObjectNamePart, OrderBy, OrderByKind,
-    Query, Select, SelectItem, SetExpr, Value, Visit, VisitorMut,
+    BinaryOperator, Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Value, VisitorMut,
 };
 use mayfly_types::MySqlError;
 
-use super::ctes::Named;
-use super::expression::call;
+use super::call::call;
 use super::refused::is_grouped;
 use crate::bindings::Bindings;
 use crate::walk;
 pub(super) use columns::relations;
 use columns::{expand_wildcards, name_of, refusal};
 use determined::Determined;
-pub(super) use keys::position;
+pub(super) use group_by::position;
 use keys::{check_keys, key, keys, write_out_numbers};
-
-/// What the rules know of the statement.
-pub(super) struct Known<'a> {
-    pub(super) bindings: &'a Bindings,
-    /// How names in lower case were written.
-    pub(super) spellings: &'a HashMap<String, String>,
-    /// Names of common table expressions.
-    pub(super) ctes: &'a [Named],
-}
+use known::aliases;
+pub(super) use known::{Known, has_aggregate, is_aggregate};
 
 /// Applies the rules to the selects of a query body.
 pub(super) fn apply(
@@ -354,33 +349,6 @@ impl VisitorMut for Loose<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-pub(super) fn has_aggregate(node: &impl Visit, aggregates: &HashSet<String>) -> bool {
-    walk::finds(
-        node,
-        &mut |expr| matches!(expr, Expr::Function(function) if is_aggregate(function, aggregates)),
-    )
-}
-
-pub(super) fn is_aggregate(function: &Function, aggregates: &HashSet<String>) -> bool {
-    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
-        return false;
-    };
-    let name = name.value.to_lowercase();
-    function.over.is_none() && (aggregates.contains(&name) || name == "grouping")
-}
-
-/// Select items by their aliases.
-fn aliases(select: &Select) -> HashMap<String, Expr> {
-    select
-        .projection
-        .iter()
-        .filter_map(|item| match item {
-            SelectItem::ExprWithAlias { expr, alias } => Some((alias.value.clone(), expr.clone())),
-            _ => None,
-        })
-        .collect()
 }
 
 fn having_as_where(select: &mut Select) {

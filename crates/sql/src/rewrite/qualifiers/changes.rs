@@ -14,10 +14,12 @@ use datafusion::sql::sqlparser::ast::{Expr, TableFactor, TableWithJoins};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::super::relation::name_of;
+use super::Names;
 pub use super::alone::{RowColumns, named_in_subqueries};
+use super::columns::lowered;
 use super::needed::is_needed;
-use super::relations::{Relation, Scope, lowered};
-use super::{Names, name_of};
+use super::relations::{Relation, Scope};
 use crate::bindings::Bindings;
 use crate::change::{self, Mention};
 use crate::inner_name::{inner, is_inner, rename};

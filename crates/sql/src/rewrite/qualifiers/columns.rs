@@ -10,8 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     TableAlias, TableFactor,
 };
 
-use super::name_of;
-use super::relations::lowered;
+use super::super::relation::name_of;
 use crate::bindings::{Bindings, BoundTable};
 use crate::from_list;
 use crate::inner_name::shown;
@@ -189,6 +188,11 @@ enum Found<'a> {
     /// A common table expression, or nothing that is known.
     Columns(Columns),
     Table(&'a BoundTable),
+}
+
+/// Names of columns as they are compared.
+pub(super) fn lowered<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
+    names.into_iter().map(|name| name.to_lowercase()).collect()
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, Visit, Visitor};
 
+use super::super::relation::name_of;
 use super::columns::Catalog;
-use super::name_of;
 use super::relations::column_of;
 use crate::select_list::table_of_star;
 use crate::{from_list, walk};

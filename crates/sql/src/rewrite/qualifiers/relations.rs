@@ -12,7 +12,7 @@ use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::Columns;
 use crate::bindings::SYSTEM_DATABASES;
-use crate::change::TARGETS;
+use crate::changed_names::TARGETS;
 use crate::references::table_name;
 use crate::statement::TableName;
 use crate::{from_list, walk};
@@ -180,11 +180,6 @@ pub(super) fn starred<'r>(name: &ObjectName, relations: &'r [Relation]) -> Vec<&
     };
     let meant = relations.iter().filter(is_meant);
     meant.map(Relation::called).collect()
-}
-
-/// Names of columns as they are compared.
-pub(super) fn lowered<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
-    names.into_iter().map(|name| name.to_lowercase()).collect()
 }
 
 /// Whether all tables of an item of FROM are joined by name, from left to right.

@@ -8,10 +8,10 @@ use super::super::direct::Direct;
 use super::super::directory::Probe;
 use super::super::encode::{GroupInput, KeysView};
 use super::super::group_runs::{GroupRuns, RunBuffers};
-use super::super::segment::{OpenSegment, Shape};
 use super::super::state::StateInput;
 use super::super::state_update::update_states;
-use super::{RowTable, Scratch, WINDOW_ROWS, place_of};
+use super::targets::Targets;
+use super::{RowTable, Scratch, WINDOW_ROWS};
 
 /// What looking keys up gives.
 #[derive(Default)]
@@ -162,19 +162,5 @@ impl RowTable {
             segments: &mut self.segments,
         };
         update_states(states, inputs, &runs, &mut targets);
-    }
-}
-
-/// The rows of a table, to be changed one by one.
-pub(crate) struct Targets<'a> {
-    shape: &'a Shape,
-    segments: &'a mut [OpenSegment],
-}
-
-impl Targets<'_> {
-    #[inline]
-    pub(crate) fn row(&mut self, reference: u32) -> &mut [u8] {
-        let (segment, offset) = place_of(self.shape, reference);
-        &mut self.segments[segment].guard[offset..]
     }
 }

@@ -13,8 +13,10 @@
 
 mod lookup;
 mod pages;
+mod targets;
 
-pub(crate) use lookup::{Found, Targets};
+pub(crate) use lookup::Found;
+pub(crate) use targets::Targets;
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ use super::drain::Drain;
 use super::encode::{KeysView, RowsView};
 use super::hash::Level;
 use super::layout::{ROW_ALIGN, forward, forwarded_to, row_hash, row_is_dead};
-use super::numbering::{number_of, numbered_row};
+use super::numbered_row::{number_of, numbered_row};
 use super::payload;
 use super::segment::{OpenSegment, Segment, Shape, walk};
 use super::short_keys::ShortKeys;

@@ -1,0 +1,428 @@
+//! How columns are stored in pages, and how many rows a page takes.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::take::take;
+
+use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, align};
+use super::value_bytes::value_bytes;
+use crate::error::{Error, Result};
+use crate::owned::own_bytes;
+
+/// The name of the column that numbers rows.
+const ROW_NUMBER: &str = "\u{1}row number";
+/// The rows that are tried first when a page is filled; then twice as many, and so on.
+const FIT_STEP_ROWS: usize = 256;
+/// Most rows of a page: two of DataFusion's batches, so that a batch that is read from a page of
+/// narrow rows stays within the processor's cache.
+const ROWS_MAX: usize = 16384;
+
+const _: () = assert!(
+    ROWS_MAX <= i16::MAX as usize,
+    "keys of 16 bits can count a page's rows"
+);
+
+/// How a column is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing but the row count.
+    Null,
+    /// One bit a row.
+    Boolean,
+    /// A fixed number of bytes a row.
+    Fixed { width: usize },
+    /// Offsets, a data area, and the prefixes of long values in order.
+    Bytes,
+    /// The same; the values are text.
+    Text,
+    /// An Arrow IPC stream of one column.
+    Stream,
+}
+
+impl Kind {
+    pub(super) fn of(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Null => Kind::Null,
+            DataType::Boolean => Kind::Boolean,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Kind::Bytes,
+            DataType::FixedSizeBinary(width) if *width > 0 => Kind::Fixed {
+                width: width.unsigned_abs() as usize,
+            },
+            DataType::Dictionary(_, values) => match (Kind::of(values), &**values) {
+                (Kind::Null | Kind::Stream, _) | (_, DataType::Dictionary(_, _)) => Kind::Stream,
+                (kind, _) => kind,
+            },
+            other => match other.primitive_width() {
+                Some(width) => Kind::Fixed { width },
+                None => Kind::Stream,
+            },
+        }
+    }
+
+    pub(super) const fn tag(self) -> u32 {
+        match self {
+            Kind::Null => 0,
+            Kind::Boolean => 1,
+            Kind::Fixed { .. } => 2,
+            Kind::Bytes => 3,
+            Kind::Stream => 4,
+            Kind::Text => 5,
+        }
+    }
+
+    pub(super) const fn holds_nulls(self) -> bool {
+        !matches!(self, Kind::Null | Kind::Stream)
+    }
+}
+
+/// How many bytes some rows take; sizes of consecutive rows add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of text and binary values with their prefixes, and of nested values (an estimate).
+    pub data_bytes: usize,
+}
+
+impl Size {
+    pub(crate) fn plus(self, other: Size) -> Size {
+        Size {
+            rows: self.rows + other.rows,
+            data_bytes: self.data_bytes.saturating_add(other.data_bytes),
+        }
+    }
+}
+
+/// The rows of one batch, checked against a [`Format`] and brought to the stored types.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    pub(super) columns: Vec<ArrayRef>,
+    pub(super) row_count: usize,
+    /// Mean bytes of the nested values of a row.
+    pub(super) stream_row_bytes: usize,
+}
+
+impl Rows {
+    /// The number of rows.
+    pub fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// The number of the first row, where the format has them.
+    pub(crate) fn first_number(&self) -> Option<u64> {
+        self.columns
+            .last()?
+            .as_primitive_opt::<UInt64Type>()?
+            .values()
+            .first()
+            .copied()
+    }
+
+    /// The number of the last row, where the format has them.
+    pub(crate) fn last_number(&self) -> Option<u64> {
+        self.columns
+            .last()?
+            .as_primitive_opt::<UInt64Type>()?
+            .values()
+            .last()
+            .copied()
+    }
+
+    /// Some consecutive rows, sharing the memory.
+    pub fn slice(&self, from: usize, row_count: usize) -> Rows {
+        if from == 0 && row_count == self.row_count {
+            return self.clone();
+        }
+        let columns = &self.columns;
+        Rows {
+            columns: columns.iter().map(|c| c.slice(from, row_count)).collect(),
+            row_count,
+            stream_row_bytes: self.stream_row_bytes,
+        }
+    }
+}
+
+/// What the pages of one schema have in common.
+#[derive(Debug)]
+pub struct Format {
+    pub(super) schema: SchemaRef,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) rows_max: usize,
+    pub(super) merges: bool,
+    pub(super) has_row_numbers: bool,
+}
+
+impl Format {
+    /// The format of pages whose rows have ascending numbers in a last column of their own, behind
+    /// those of the schema.
+    pub(crate) fn with_row_numbers(schema: &SchemaRef) -> Self {
+        let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
+        fields.push(Arc::new(Field::new(ROW_NUMBER, DataType::UInt64, false)));
+        Self {
+            has_row_numbers: true,
+            ..Self::new(Arc::new(Schema::new(fields)))
+        }
+    }
+
+    /// Whether the last column numbers the rows.
+    pub(crate) fn has_row_numbers(&self) -> bool {
+        self.has_row_numbers
+    }
+
+    /// The format of pages that hold rows of this schema.
+    pub fn new(schema: SchemaRef) -> Self {
+        let kinds: Vec<Kind> = schema
+            .fields()
+            .iter()
+            .map(|f| Kind::of(f.data_type()))
+            .collect();
+        let keys = schema
+            .fields()
+            .iter()
+            .map(|f| dictionary_rows_max(f.data_type()));
+        let rows_max = keys.fold(ROWS_MAX, usize::min);
+        let mut columns = kinds.iter().zip(schema.fields());
+        let merges =
+            columns.all(|(kind, field)| *kind != Kind::Stream || merges(field.data_type()));
+        Self {
+            schema,
+            kinds,
+            rows_max,
+            merges,
+            has_row_numbers: false,
+        }
+    }
+
+    /// Whether a page may have that many rows.
+    pub(crate) fn takes(&self, row_count: usize) -> bool {
+        row_count <= self.rows_max
+    }
+
+    /// Whether rows of several batches may share a page.
+    pub(crate) fn merges(&self) -> bool {
+        self.merges
+    }
+
+    /// Whether pages become one by copying bytes.
+    pub(crate) fn joins(&self) -> bool {
+        !self.kinds.contains(&Kind::Stream)
+    }
+
+    /// The schema of the batches that are read.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The schema of the batches that are read with a projection.
+    ///
+    /// # Panics
+    /// If a column does not exist.
+    pub fn projected_schema(&self, projection: Option<&[usize]>) -> SchemaRef {
+        let Some(columns) = projection else {
+            return Arc::clone(&self.schema);
+        };
+        let fields = self.schema.fields();
+        let fields: Vec<Arc<Field>> = columns.iter().map(|&c| Arc::clone(&fields[c])).collect();
+        Arc::new(Schema::new_with_metadata(
+            fields,
+            self.schema.metadata().clone(),
+        ))
+    }
+
+    /// Checks the columns of a batch against the schema and unpacks dictionaries.
+    ///
+    /// A text column takes any of Arrow's text types, a binary column any binary type, and each of
+    /// them a dictionary of it; other types must be equal. Names and metadata are not compared.
+    ///
+    /// # Errors
+    /// [`Error::ColumnCount`], [`Error::TypeMismatch`], [`Error::NullValue`].
+    pub fn admit(&self, batch: &[ArrayRef], row_count: usize) -> Result<Rows> {
+        if batch.len() != self.kinds.len() {
+            // Nobody outside knows of the column of row numbers.
+            let hidden = usize::from(self.has_row_numbers);
+            return Err(Error::ColumnCount {
+                expected: self.kinds.len() - hidden,
+                found: batch.len().saturating_sub(hidden),
+            });
+        }
+        let mut columns = Vec::with_capacity(self.kinds.len());
+        let mut stream_bytes = 0;
+        let fields = self.schema.fields();
+        for ((field, kind), column) in fields.iter().zip(&self.kinds).zip(batch) {
+            let column = unpack(field, *kind, column)?;
+            if !field.is_nullable() && column.logical_null_count() > 0 {
+                return Err(Error::NullValue {
+                    column: field.name().clone(),
+                });
+            }
+            if *kind == Kind::Stream {
+                stream_bytes += own_bytes(column.as_ref());
+            }
+            columns.push(column);
+        }
+        Ok(Rows {
+            columns,
+            row_count,
+            stream_row_bytes: stream_bytes.div_ceil(row_count.max(1)),
+        })
+    }
+
+    /// An upper bound of the page bytes that rows of this size take, exact but for nested columns.
+    pub fn page_bytes(&self, size: Size) -> usize {
+        let mut bytes = align(HEADER_BYTES + ENTRY_BYTES * self.kinds.len());
+        for (kind, field) in self.kinds.iter().zip(self.schema.fields()) {
+            if kind.holds_nulls() && field.is_nullable() {
+                bytes += align(size.rows.div_ceil(8));
+            }
+            bytes += match kind {
+                Kind::Null => 0,
+                Kind::Boolean => align(size.rows.div_ceil(8)),
+                Kind::Fixed { width } => align(size.rows * width),
+                Kind::Bytes | Kind::Text => align((size.rows + 1) * size_of::<i32>()) + ALIGNMENT,
+                Kind::Stream => ALIGNMENT,
+            };
+        }
+        bytes.saturating_add(size.data_bytes)
+    }
+
+    /// An upper bound of the page bytes that columns of the types of the schema take, whether those
+    /// are all columns or the first; about right for nested ones.
+    pub(crate) fn bytes_of(&self, columns: &[ArrayRef], row_count: usize) -> usize {
+        let mut data_bytes = 0;
+        for (kind, column) in self.kinds.iter().zip(columns) {
+            data_bytes += match kind {
+                Kind::Bytes | Kind::Text
+                    if !matches!(column.data_type(), DataType::Dictionary(_, _)) =>
+                {
+                    value_bytes(column.as_ref(), 0, row_count).sum()
+                }
+                Kind::Bytes | Kind::Text | Kind::Stream => column.get_array_memory_size(),
+                Kind::Null | Kind::Boolean | Kind::Fixed { .. } => 0,
+            };
+        }
+        self.page_bytes(Size {
+            rows: row_count,
+            data_bytes,
+        })
+    }
+
+    /// The size of some consecutive rows.
+    pub fn size(&self, rows: &Rows, from: usize, row_count: usize) -> Size {
+        let mut data_bytes = rows.stream_row_bytes.saturating_mul(row_count);
+        for (kind, column) in self.kinds.iter().zip(&rows.columns) {
+            if matches!(kind, Kind::Bytes | Kind::Text) {
+                data_bytes += value_bytes(column.as_ref(), from, row_count).sum();
+            }
+        }
+        Size {
+            rows: row_count,
+            data_bytes,
+        }
+    }
+
+    /// How many rows from `from` on fit into a page beside rows of size `held`, and their size.
+    pub fn fit(&self, rows: &Rows, from: usize, held: Size, limit_bytes: usize) -> (usize, Size) {
+        let left = (rows.row_count - from).min(self.rows_max.saturating_sub(held.rows));
+        let mut taken = Size::default();
+        // Sizes are walks over the values: those of a page are looked at twice or so, not those of
+        // the whole batch.
+        let (mut step, mut grows) = (FIT_STEP_ROWS.min(left), true);
+        while step > 0 {
+            // The check without data first: it needs no walk.
+            let bare = Size {
+                rows: taken.rows + step,
+                data_bytes: taken.data_bytes,
+            };
+            let more = match self.page_bytes(held.plus(bare)) <= limit_bytes {
+                true => Some(self.size(rows, from + taken.rows, step)),
+                false => None,
+            };
+            let fits = |more: &Size| self.page_bytes(held.plus(taken).plus(*more)) <= limit_bytes;
+            match more.filter(fits) {
+                Some(more) => {
+                    taken = taken.plus(more);
+                    step = if grows { 2 * step } else { step / 2 };
+                }
+                None => {
+                    grows = false;
+                    step /= 2;
+                }
+            }
+            step = step.min(left - taken.rows);
+        }
+        (taken.rows, taken)
+    }
+}
+
+/// The rows that a page may have so that the keys of a dictionary column can count them.
+fn dictionary_rows_max(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Dictionary(keys, _) => match **keys {
+            DataType::Int8 => i8::MAX as usize,
+            DataType::UInt8 => u8::MAX as usize,
+            _ => ROWS_MAX,
+        },
+        _ => ROWS_MAX,
+    }
+}
+
+/// Whether nested arrays of a type can be joined whatever they hold: the dictionaries within them
+/// could together have more values than short keys can count.
+fn merges(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(keys, values) => {
+            let wide = matches!(
+                **keys,
+                DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64
+            );
+            wide && merges(values)
+        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => merges(item.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| merges(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().all(|(_, field)| merges(field.data_type())),
+        DataType::RunEndEncoded(_, values) => merges(values.data_type()),
+        _ => true,
+    }
+}
+
+/// A column of a batch as a column of the stored type.
+fn unpack(field: &Field, kind: Kind, column: &ArrayRef) -> Result<ArrayRef> {
+    let declared = field.data_type();
+    let found = column.data_type();
+    let (stored, plain) = match (kind, declared, found) {
+        (Kind::Stream, _, _) => (declared, found),
+        (_, DataType::Dictionary(_, stored), DataType::Dictionary(_, plain)) => {
+            (&**stored, &**plain)
+        }
+        (_, DataType::Dictionary(_, stored), plain) => (&**stored, plain),
+        (_, stored, DataType::Dictionary(_, plain)) => (stored, &**plain),
+        (_, stored, plain) => (stored, plain),
+    };
+    let fits = match kind {
+        Kind::Bytes | Kind::Text => Kind::of(plain) == kind,
+        _ => stored == plain,
+    };
+    if !fits {
+        return Err(Error::TypeMismatch {
+            column: field.name().clone(),
+            expected: declared.clone(),
+            found: found.clone(),
+        });
+    }
+    match column.as_any_dictionary_opt() {
+        Some(dictionary) if kind != Kind::Stream => {
+            Ok(take(dictionary.values(), dictionary.keys(), None)?)
+        }
+        _ => Ok(Arc::clone(column)),
+    }
+}
