@@ -5,23 +5,14 @@
 //! name of a file has. So the options go wherever the name goes, and one file with two kinds of
 //! options is two tables. Whatever a user sees is without the mark.
 
-use std::borrow::Cow;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use mayfly_types::{ErrorCode, MySqlError};
 
-use mayfly_types::{ColumnType, ErrorCode, MySqlError};
-
+pub use crate::named_options::{FileKind, FileOptions, shown};
+use crate::named_options::{MARK, NUL};
+pub(crate) use crate::named_options::{path_of, with_options};
 use crate::parse;
 
-/// What no name of a file has.
-const NUL: char = '\0';
 const EINVAL: i32 = 22;
-/// Stands between the path and the text of the options. Each process has another one: nobody can
-/// write it.
-static MARK: LazyLock<String> = LazyLock::new(|| {
-    let number = RandomState::new().hash_one(NUL);
-    format!("{NUL}{number:016x}{NUL}")
-});
 
 /// A file, or a pattern of files, and how it is read.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,48 +21,6 @@ pub struct FileName {
     pub path: String,
     /// How it is read.
     pub options: FileOptions,
-}
-
-/// What the name of a file says: a format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// Fields with commas between them.
-    Csv,
-    /// Fields with tabs between them.
-    Tsv,
-    /// JSON objects.
-    Json,
-    /// Apache Parquet.
-    Parquet,
-}
-
-/// The options of a file; `None` is what the file says itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FileOptions {
-    /// `format`.
-    pub kind: Option<FileKind>,
-    /// `delimiter`: what stands between fields.
-    pub delimiter: Option<u8>,
-    /// `quote`: what stands around fields; `Some(None)` for nothing.
-    pub quote: Option<Option<u8>>,
-    /// `escape`: what stands in front of a quote inside quotes; `Some(None)` for nothing.
-    pub escape: Option<Option<u8>>,
-    /// `header`: whether the first line names the columns.
-    pub header: Option<bool>,
-    /// `null`: the texts that are NULL.
-    pub nulls: Option<Vec<String>>,
-    /// `types`: the types of columns, by their names.
-    pub types: Vec<(String, ColumnType)>,
-    /// `sample`: the rows that are looked at for types; 0 for all.
-    pub sample: Option<u64>,
-    /// `skip`: lines in front of the first one that is read.
-    pub skip: Option<u64>,
-    /// `filename`: whether a column holds the name of the file.
-    pub filename: Option<bool>,
-    /// `partitions`: whether directories such as `year=2024` are columns.
-    pub partitions: Option<bool>,
-    /// The options that are given, by their names.
-    pub given: Vec<&'static str>,
 }
 
 impl FileName {
@@ -94,24 +43,6 @@ impl FileName {
             options,
         })
     }
-}
-
-/// A word for people: `x.csv (header = off)`.
-pub fn shown(word: &str) -> Cow<'_, str> {
-    match word.split_once(MARK.as_str()) {
-        Some((path, options)) => Cow::Owned(format!("{path} {options}")),
-        None => Cow::Borrowed(word),
-    }
-}
-
-/// The word that means a file with options, which are in parentheses.
-pub(crate) fn with_options(path: &str, options: &str) -> String {
-    format!("{path}{}{options}", MARK.as_str())
-}
-
-/// The path of a file.
-pub(crate) fn path_of(word: &str) -> &str {
-    word.split(MARK.as_str()).next().unwrap_or(word)
 }
 
 #[cfg(test)]

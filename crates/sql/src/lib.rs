@@ -62,6 +62,7 @@ pub mod inner_name;
 mod keyed;
 pub mod literal;
 pub mod long_values;
+mod named_options;
 pub mod origin;
 pub mod parse;
 pub mod pieces;
