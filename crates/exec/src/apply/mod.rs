@@ -21,6 +21,8 @@ mod lateral;
 mod operator;
 mod outer_row;
 mod runs;
+#[cfg(test)]
+mod tests;
 
 pub use operator::{ApplyOperator, Yield};
 pub use outer_row::OuterRow;
