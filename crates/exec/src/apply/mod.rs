@@ -22,6 +22,8 @@ mod operator;
 mod outer_row;
 mod runs;
 mod subquery;
+#[cfg(test)]
+mod tests;
 
 pub use operator::ApplyOperator;
 pub use outer_row::OuterRow;

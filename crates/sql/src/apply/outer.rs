@@ -19,6 +19,27 @@ use super::node::field_of;
 use crate::planning::check;
 use crate::typing::{subquery_of, with_subquery};
 
+/// Whether a plan, or a subquery in it at any depth, has subqueries that name rows around them.
+pub(crate) fn has_outer_rows(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        check()?;
+        let mut found = matches!(node, LogicalPlan::Subquery(lateral)
+            if !lateral.outer_ref_columns.is_empty());
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Some(subquery) = subquery_of(expr) {
+                    found |= is_correlated(subquery)? || has_outer_rows(&subquery.subquery)?;
+                }
+                Ok(match found {
+                    true => TreeNodeRecursion::Stop,
+                    false => TreeNodeRecursion::Continue,
+                })
+            })
+        })?;
+        Ok(found)
+    })
+}
+
 /// Whether an expression has a subquery that names a row around it, itself or by one of its own.
 pub(crate) fn names_outer_row(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| match subquery_of(expr) {

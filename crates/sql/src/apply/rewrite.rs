@@ -17,10 +17,10 @@ use datafusion::logical_expr::{
 use mayfly_exec::Yield;
 
 use super::node::{Apply, Subquery, field_of};
-use super::outer::{OuterColumns, is_correlated, names_outer_row, next_number};
+use super::outer::{OuterColumns, has_outer_rows, is_correlated, names_outer_row, next_number};
 use super::tests_of_rows::{compared, exists, result, rows_of};
 use crate::planning::{analyzed, check, unnested};
-use crate::typing::subquery_of;
+use crate::typing::{subquery_of, with_subquery};
 
 /// A plan without types, in which the correlated subqueries that no rule unnests run row by row.
 ///
@@ -29,12 +29,36 @@ use crate::typing::subquery_of;
 pub(crate) fn with_applied(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let applied = plan.transform_up(|node| {
         check()?;
-        Ok(match at_node(state, &node)? {
+        let node = with_applied_inside(state, node)?;
+        Ok(match at_node(state, &node.data)? {
             Some(applied) => Transformed::yes(applied),
-            None => Transformed::no(node),
+            None => node,
         })
     });
     applied.data()
+}
+
+/// A node whose subqueries that name no row around them have what they need inside of them.
+fn with_applied_inside(
+    state: &SessionState,
+    node: LogicalPlan,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let changed = expr.transform_up(|expr| match subquery_of(&expr) {
+            Some(subquery) if !is_correlated(subquery)? && has_outer_rows(&subquery.subquery)? => {
+                let plan = with_applied(state, subquery.subquery.as_ref().clone())?;
+                let subquery = OuterSubquery {
+                    subquery: Arc::new(plan),
+                    ..subquery.clone()
+                };
+                Ok(Transformed::yes(with_subquery(expr, subquery)))
+            }
+            _ => Ok(Transformed::no(expr)),
+        })?;
+        Ok(changed.update_data(|expr| name.restore(expr)))
+    })
 }
 
 /// A node over the values of its subqueries; `None` if it needs none.

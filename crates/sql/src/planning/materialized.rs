@@ -30,7 +30,7 @@ use mayfly_exec::{Materialized, WithMaterialized, WorkRows};
 use super::optimize::{analyzed, physical, with_rules};
 use super::size::hold;
 use super::watch::check;
-use crate::apply::{names_outer_row, with_applied};
+use crate::apply::{has_outer_rows, with_applied};
 
 /// The plan of a query and those of its tables; a table is read by plans behind it and by that of
 /// the query.
@@ -51,7 +51,7 @@ pub async fn planned_with_tables(
     state: &SessionState,
     plan: LogicalPlan,
 ) -> Result<(Optimized, Arc<dyn ExecutionPlan>)> {
-    if !names_outer_rows(&plan)? {
+    if !has_outer_rows(&plan)? {
         return planned_by_rules(state, plan).await;
     }
     match planned_by_rules(state, plan.clone()).await {
@@ -75,22 +75,7 @@ async fn planned_by_rules(
     Ok((optimized, operators))
 }
 
-/// Whether a plan has correlated subqueries, those of its subqueries apart.
-fn names_outer_rows(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|node| {
-        let mut found = matches!(node, LogicalPlan::Subquery(lateral)
-            if !lateral.outer_ref_columns.is_empty());
-        node.apply_expressions(|expr| {
-            found |= names_outer_row(expr)?;
-            Ok(match found {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
-            })
-        })?;
-        Ok(found)
-    })
-}
-
+/// The plans that the rules make.
 fn optimized_with_tables(state: &SessionState, plan: LogicalPlan) -> Result<Optimized> {
     hold(&plan)?;
     let plan = analyzed(state, plan)?;

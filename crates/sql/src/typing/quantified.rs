@@ -130,9 +130,7 @@ fn is_true(expr: Expr, is_whole: bool, schema: &DFSchema) -> Result<Expr> {
                 false => is_free || !is_mended(&query.subquery.subquery),
             };
             match is_stock {
-                true if query.negated && is_one_for_all(&query.expr, schema)? => {
-                    not_in_of_all(query)?
-                }
+                true if query.negated && is_one_for_all(&query, schema)? => not_in_of_all(query)?,
                 true if is_whole => Expr::InSubquery(query),
                 true => in_part_of_condition(query)?,
                 false => Test::of_in(query).is_true(schema)?,
@@ -145,10 +143,13 @@ fn is_true(expr: Expr, is_whole: bool, schema: &DFSchema) -> Result<Expr> {
     })
 }
 
-/// Whether a value names no rows, and may be NULL.
-fn is_one_for_all(value: &Expr, schema: &DFSchema) -> Result<bool> {
+/// Whether the value of an IN names no rows, and it or what it is compared with may be NULL.
+fn is_one_for_all(query: &InSubquery, schema: &DFSchema) -> Result<bool> {
+    let value = &query.expr;
     let names_rows = !value.column_refs().is_empty() || value.contains_outer();
-    Ok(!names_rows && !has_correlated(value)? && value.nullable(schema)?)
+    let items = query.subquery.subquery.schema().fields();
+    let may_be_null = value.nullable(schema)? || items.iter().any(|item| item.is_nullable());
+    Ok(!names_rows && !has_correlated(value)? && may_be_null)
 }
 
 /// Something that is true where an expression is false.
