@@ -12,10 +12,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use mayfly_exec::{OnlyGoverned, ShortPlan, ShortRun, Size, StatementContext, SwapOperators};
 use mayfly_sql::functions::SessionValues;
 use mayfly_sql::long_values::without_long_values;
-use mayfly_sql::planning::{optimized, physical};
+use mayfly_sql::planning::{in_one_partition, optimized, physical};
 
 use super::Job;
-use super::query::in_one_partition;
 use crate::connection::Connection;
 use crate::planning;
 

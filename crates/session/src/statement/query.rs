@@ -10,7 +10,7 @@ use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result as PlanResult;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::session_state::SessionState;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -21,7 +21,7 @@ use mayfly_sql::bindings::Bindings;
 use mayfly_sql::functions::{refusing_zero, waits};
 use mayfly_sql::origin::Origins;
 use mayfly_sql::plan::{Planned, Planner, raise};
-use mayfly_sql::planning::{Optimized, planned_with_tables};
+use mayfly_sql::planning::{Optimized, in_one_partition, planned_with_tables};
 use mayfly_sql::references::References;
 use mayfly_sql::selects::Selects;
 use mayfly_sql::source::Source;
@@ -471,12 +471,6 @@ fn first_not_selected(error: MySqlError, query: &ast::Query) -> MySqlError {
 
 fn failed(error: arrow::error::ArrowError) -> MySqlError {
     errors::from_plan(&error.into())
-}
-
-/// A state whose plans have one partition, but for what says otherwise itself.
-pub(super) fn in_one_partition(state: &SessionState) -> SessionStateBuilder {
-    let config = state.config().clone().with_target_partitions(1);
-    SessionStateBuilder::new_from_existing(state.clone()).with_config(config)
 }
 
 /// What `MAX_EXECUTION_TIME(n)` says in the hints behind the first SELECT.

@@ -17,7 +17,7 @@ use mayfly_exec::slots::with_placeholders;
 use mayfly_exec::{ApplyOperator, OuterRow};
 
 use super::node::{Apply, Subquery};
-use crate::planning::physical;
+use crate::planning::{in_one_partition, physical};
 
 /// DataFusion's planner, and operators for subqueries that run row by row.
 #[derive(Debug, Default)]
@@ -63,9 +63,11 @@ impl ExtensionPlanner for Extensions {
             &apply.subquery.outer_numbers(),
             &row,
         )?;
+        // To begin tasks would be most of what a run over few rows takes.
+        let state = in_one_partition(state).build();
         let operator = ApplyOperator::new(
             Arc::clone(input),
-            physical(state, &plan).await?,
+            physical(&state, &plan).await?,
             row,
             &apply.outer_places()?,
             apply.subquery.varies,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::error::Result;
-use datafusion::execution::session_state::SessionState;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{InvariantLevel, LogicalPlan, assert_expected_schema};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -109,6 +109,12 @@ pub async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dy
     let planner = Arc::clone(state.query_planner());
     let mut made = pin!(planner.create_physical_plan(plan, state));
     poll_fn(|context| without_long_values(|| made.as_mut().poll(context))).await
+}
+
+/// A state whose plans have one partition, but for what says otherwise itself.
+pub fn in_one_partition(state: &SessionState) -> SessionStateBuilder {
+    let config = state.config().clone().with_target_partitions(1);
+    SessionStateBuilder::new_from_existing(state.clone()).with_config(config)
 }
 
 /// What tells a plan from those of the passes before.
