@@ -8,6 +8,7 @@ mod beyond_memory;
 mod budgets;
 mod by_key;
 mod cancel;
+mod correlated;
 mod differential;
 mod digests;
 mod distinct;

@@ -14,8 +14,8 @@
 //! and Aggregation", SIGMOD 2001), with the values that it has found kept as far as memory goes, as
 //! MySQL's server does for subqueries that it cannot unnest.
 //!
-//! **Cost**: a run of the plan for each combination of outer values, some hundred microseconds and
-//! what it reads.
+//! **Cost**: a run of the plan for each combination of outer values: some twenty microseconds and
+//! what it reads (`docs/decisions/0032-subqueries-row-by-row.md`).
 
 mod lateral;
 mod operator;

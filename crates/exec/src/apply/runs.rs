@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow::datatypes::FieldRef;
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -86,6 +86,9 @@ impl Runs {
 
     /// The value of the subquery for each row of a batch.
     pub(super) async fn values(&mut self, batch: &RecordBatch) -> Result<ArrayRef> {
+        if batch.num_rows() == 0 {
+            return Ok(new_empty_array(self.field.data_type()));
+        }
         let columns = self.outer_columns(batch);
         let keys = match &self.encoder {
             Some(encoder) => Some(encoder.convert_columns(&columns)?),
@@ -101,7 +104,7 @@ impl Runs {
                 None => {
                     let found = self.run(&columns, row).await?;
                     if let Some(key) = key {
-                        self.keep(key.as_ref(), &found)?;
+                        self.keep(key.as_ref(), &found);
                     }
                     found
                 }
@@ -118,7 +121,7 @@ impl Runs {
         }
     }
 
-    fn keep(&mut self, key: &[u8], value: &ScalarValue) -> Result<()> {
+    fn keep(&mut self, key: &[u8], value: &ScalarValue) {
         let bytes = key.len() + value.size() + ENTRY_BYTES;
         if self.kept_bytes + bytes > KEPT_BYTES_MAX {
             self.kept.clear();
@@ -128,7 +131,6 @@ impl Runs {
             self.kept.insert(key.into(), value.clone());
             self.kept_bytes += bytes;
         }
-        Ok(())
     }
 
     /// The one value of the subquery for a row.

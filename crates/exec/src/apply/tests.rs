@@ -86,6 +86,12 @@ async fn no_row_is_null_and_several_are_an_error() {
     let (_, rows) = applied(&context, below(21), false, Yield::Value).await;
     let expected = [Some(10), Some(20), None, Some(10), None, Some(10)];
     assert_eq!(numbers(&rows.unwrap(), 1), expected);
+    context.deregister_table("outer_rows").unwrap();
+    let none = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![0; 0])) as _)]);
+    context.register_batch("outer_rows", none.unwrap()).unwrap();
+    let (_, rows) = applied(&context, below(21), false, Yield::Value).await;
+    assert_eq!(rows.unwrap().num_rows(), 0);
+    let context = tables();
     let (_, rows) = applied(&context, below(100), false, Yield::Value).await;
     let DataFusionError::External(error) = rows.unwrap_err() else {
         panic!("an error of this crate");
