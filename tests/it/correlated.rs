@@ -2,8 +2,8 @@
 //! itself with the constants of one row in the place of its columns.
 //!
 //! The loop knows nothing of joins or of what a subquery is applied to, so what rules make of a
-//! subquery and what runs row by row are both compared with the same. Subqueries name outer rows from
-//! one, two and three levels below.
+//! subquery and what runs row by row are both compared with the same. Subqueries name outer rows
+//! from one, two and three levels below.
 
 use mayfly_session::Session;
 use mayfly_testkit::Random;
