@@ -581,7 +581,7 @@ async fn what_is_computed_from_what_was_computed_may_be_long() {
     let close: String = (0..40).map(|at| format!(") d{at}")).collect();
     let sql = format!("SELECT ({open}SELECT MAX(a + o.b) AS v FROM t1{close}) FROM t1 o");
     let doubled = (12_u64 << 40).to_string();
-    assert_eq!(rows(&mut session, &sql).await, [[&doubled], [&doubled]]);
+    assert_eq!(rows(&mut session, &sql).await, [[doubled.as_str()]; 2]);
     end(&engine, session, "derived").await;
 }
 
