@@ -163,16 +163,24 @@ fn with_values(
     runs: Runs,
     schema: SchemaRef,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
-    stream::try_unfold((outer, runs), move |(mut outer, mut runs)| {
+    stream::try_unfold((outer, runs, None), move |(mut outer, mut runs, rest)| {
         let schema = SchemaRef::clone(&schema);
         async move {
-            let Some(batch) = outer.next().await.transpose()? else {
-                return Ok(None);
+            let batch: RecordBatch = match rest {
+                Some(rest) => rest,
+                None => match outer.next().await.transpose()? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                },
             };
-            let mut columns = batch.columns().to_vec();
-            columns.push(runs.values(&batch).await?);
-            let batch = RecordBatch::try_new(schema, columns)?;
-            Ok(Some((batch, (outer, runs))))
+            let values = runs.values(&batch).await?;
+            let count = values.len();
+            let mut columns = batch.slice(0, count).columns().to_vec();
+            columns.push(values);
+            let found = RecordBatch::try_new(schema, columns)?;
+            let left = batch.num_rows() - count;
+            let rest = (left > 0).then(|| batch.slice(count, left));
+            Ok(Some((found, (outer, runs, rest))))
         }
     })
 }

@@ -21,6 +21,8 @@ use crate::time_slice::TimeSlice;
 
 /// Values that are kept take at most so many bytes; then they begin anew.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+/// A batch that is handed on has at most so many bytes of values, or one value.
+const VALUES_BYTES_MAX: usize = 4 << 20;
 /// What a value takes beside its own bytes and those of its key, about.
 const ENTRY_BYTES: usize = 64;
 
@@ -84,15 +86,15 @@ impl Runs {
         })
     }
 
-    /// The value of the subquery for each row of a batch.
+    /// The value of the subquery for the first rows of a batch, as many as do not take too much.
     pub(super) async fn values(&mut self, batch: &RecordBatch) -> Result<ArrayRef> {
         if batch.num_rows() == 0 {
             return Ok(new_empty_array(self.field.data_type()));
         }
         let columns = self.outer_columns(batch);
         let keys = match &self.encoder {
-            Some(encoder) => Some(encoder.convert_columns(&columns)?),
-            None => None,
+            Some(encoder) if !columns.is_empty() => Some(encoder.convert_columns(&columns)?),
+            _ => None,
         };
         let mut values = Vec::with_capacity(batch.num_rows());
         let mut bytes = 0;
@@ -112,6 +114,9 @@ impl Runs {
             bytes += value.size();
             self.memory.try_resize(self.kept_bytes + bytes)?;
             values.push(value);
+            if bytes >= VALUES_BYTES_MAX {
+                break;
+            }
         }
         let array = ScalarValue::iter_to_array(values)?;
         self.memory.try_resize(self.kept_bytes)?;

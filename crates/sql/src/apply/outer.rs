@@ -14,10 +14,11 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 use mayfly_exec::slots::placeholder;
+use mayfly_types::ColumnType;
 
 use super::node::field_of;
 use crate::planning::check;
-use crate::typing::{subquery_of, with_subquery};
+use crate::typing::{refused, subquery_of, with_subquery};
 
 /// Whether a plan, or a subquery in it at any depth, has subqueries that name rows around them.
 pub(crate) fn has_outer_rows(plan: &LogicalPlan) -> Result<bool> {
@@ -94,6 +95,21 @@ pub(super) struct OuterColumns<'a> {
     found: Vec<(usize, Column)>,
 }
 
+/// An aggregate of outer columns alone is one of the query that has these.
+fn check_aggregates(aggregates: &[Expr]) -> Result<()> {
+    for aggregate in aggregates {
+        let is_of_outer = aggregate.exists(|expr| {
+            Ok(matches!(expr, Expr::AggregateFunction(_))
+                && expr.contains_outer()
+                && expr.column_refs().is_empty())
+        })?;
+        if is_of_outer {
+            return Err(refused());
+        }
+    }
+    Ok(())
+}
+
 impl<'a> OuterColumns<'a> {
     pub(super) fn of(schema: &'a DFSchema) -> Self {
         Self {
@@ -116,7 +132,7 @@ impl<'a> OuterColumns<'a> {
     pub(super) fn in_value(&mut self, value: Expr) -> Result<Expr> {
         let value = value.transform_up(|expr| {
             Ok(match &expr {
-                Expr::Column(column) => match self.placeholder(column) {
+                Expr::Column(column) => match self.placeholder(column)? {
                     Some(placeholder) => Transformed::yes(placeholder),
                     None => Transformed::no(expr),
                 },
@@ -126,8 +142,16 @@ impl<'a> OuterColumns<'a> {
         value.data()
     }
 
-    fn placeholder(&mut self, column: &Column) -> Option<Expr> {
-        let field = field_of(self.schema, column)?;
+    /// What stands for a column of the outer row; `None` if that has none of this name.
+    fn placeholder(&mut self, column: &Column) -> Result<Option<Expr>> {
+        let Some(field) = field_of(self.schema, column) else {
+            return Ok(None);
+        };
+        let column_type = ColumnType::from_arrow(&field);
+        if matches!(column_type, ColumnType::Enum(_) | ColumnType::Set(_)) {
+            // They are numbers too, which only columns know.
+            return Err(refused());
+        }
         let known = self.found.iter().find(|(_, found)| found == column);
         let number = match known {
             Some((number, _)) => *number,
@@ -137,13 +161,16 @@ impl<'a> OuterColumns<'a> {
                 number
             }
         };
-        Some(placeholder(number, field))
+        Ok(Some(placeholder(number, field)))
     }
 
     /// `between` are the columns of the queries that the plan stands in, below the outer row.
     fn in_plan(&mut self, plan: LogicalPlan, between: &mut Vec<DFSchema>) -> Result<LogicalPlan> {
         check()?;
         let plan = plan.map_children(|input| self.in_plan(input, between).map(Transformed::yes))?;
+        if let LogicalPlan::Aggregate(aggregate) = &plan.data {
+            check_aggregates(&aggregate.aggr_expr)?;
+        }
         let inputs = merge_schema(&plan.data.inputs());
         // What is computed keeps its name, by which the nodes above know it.
         let names = NamePreserver::new(&plan.data);
@@ -168,7 +195,7 @@ impl<'a> OuterColumns<'a> {
             {
                 return Ok(Transformed::no(expr));
             }
-            return Ok(match self.placeholder(column) {
+            return Ok(match self.placeholder(column)? {
                 Some(placeholder) => Transformed::yes(placeholder),
                 None => Transformed::no(expr),
             });

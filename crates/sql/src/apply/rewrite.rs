@@ -27,15 +27,16 @@ use crate::typing::{subquery_of, with_subquery};
 /// # Errors
 /// Those of the subqueries' own plans.
 pub(crate) fn with_applied(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    let applied = plan.transform_up(|node| {
-        check()?;
-        let node = with_applied_inside(state, node)?;
-        Ok(match at_node(state, &node.data)? {
-            Some(applied) => Transformed::yes(applied),
-            None => node,
-        })
-    });
-    applied.data()
+    check()?;
+    if let LogicalPlan::Subquery(lateral) = &plan
+        && !lateral.outer_ref_columns.is_empty()
+    {
+        // What stands in it may name the row beside it, which the join above knows.
+        return Ok(plan);
+    }
+    let plan = plan.map_children(|input| with_applied(state, input).map(Transformed::yes))?;
+    let node = with_applied_inside(state, plan.data)?.data;
+    Ok(at_node(state, &node)?.unwrap_or(node))
 }
 
 /// A node whose subqueries that name no row around them have what they need inside of them.

@@ -22,6 +22,9 @@ pub(crate) fn unnested(state: &SessionState, plan: LogicalPlan) -> Result<Logica
     let plan = optimized(state, plan)?;
     plan.apply_with_subqueries(|node| {
         check()?;
+        if matches!(node, LogicalPlan::Subquery(_)) {
+            return Err(refused());
+        }
         let inputs = merge_schema(&node.inputs());
         let is_leaf = node.inputs().is_empty();
         node.apply_expressions(|expr| {

@@ -5,10 +5,11 @@
 //! which rows there are: an aggregate has a row for no rows too, a window counts its neighbours, an
 //! outer join fills up what its condition did not find, and EXCEPT takes away what is there.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, Subquery};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery};
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::except::is_set_operation;
@@ -17,16 +18,25 @@ use super::subquery_expressions::is_correlated;
 use crate::functions::raise;
 use crate::planning::check as watched;
 
-/// Looks at all subqueries of a plan that nothing has changed. Whether one of them groups by outer
-/// columns.
+/// What subqueries do with outer columns that the stock rules take wrongly.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Whether one of them groups by outer columns.
+    pub(super) outer_keys: bool,
+    /// Whether one of them names outer columns in ON of an inner join.
+    pub(super) outer_joins: bool,
+}
+
+/// Looks at all subqueries of a plan that nothing has changed.
 ///
 /// # Errors
 /// 1235.
-pub(super) fn check(plan: &LogicalPlan) -> Result<bool> {
-    let mut has_outer_keys = false;
+pub(super) fn check(plan: &LogicalPlan) -> Result<Found> {
+    let mut found = Found::default();
     plan.apply_with_subqueries(|node| {
         watched()?;
-        has_outer_keys |= has_outer_key(node);
+        found.outer_keys |= has_outer_key(node);
+        found.outer_joins |= has_outer_join(node);
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 let (subquery, is_test) = match expr {
@@ -50,7 +60,41 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<bool> {
             })
         })
     })?;
-    Ok(has_outer_keys)
+    Ok(found)
+}
+
+fn has_outer_join(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            join.filter.as_ref().is_some_and(Expr::contains_outer)
+        }
+        _ => false,
+    }
+}
+
+/// A plan that asks what inner joins ask of outer columns above them. The stock rules find columns
+/// for a condition in ON by their names alone, and would take those of both sides.
+pub(super) fn above_joins(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let moved = plan.transform_up_with_subqueries(|node| {
+        watched()?;
+        let LogicalPlan::Join(mut join) = node else {
+            return Ok(Transformed::no(node));
+        };
+        let is_moved = join.join_type == JoinType::Inner
+            && join.filter.as_ref().is_some_and(Expr::contains_outer);
+        let condition = join.filter.take_if(|_| is_moved);
+        let Some(condition) = condition else {
+            return Ok(Transformed::no(LogicalPlan::Join(join)));
+        };
+        let terms = split_conjunction_owned(condition).into_iter();
+        let (outer, own): (Vec<Expr>, Vec<Expr>) = terms.partition(Expr::contains_outer);
+        join.filter = conjunction(own);
+        let plan = LogicalPlanBuilder::from(LogicalPlan::Join(join));
+        let filters = conjunction(outer).into_iter();
+        let plan = { filters }.try_fold(plan, LogicalPlanBuilder::filter)?;
+        Ok(Transformed::yes(plan.build()?))
+    });
+    moved.data()
 }
 
 /// The refusal of a subquery.

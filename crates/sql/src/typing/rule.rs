@@ -41,7 +41,12 @@ impl AnalyzerRule for Typing {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = match correlated::check(&plan)? {
+        let found = correlated::check(&plan)?;
+        let plan = match found.outer_joins {
+            true => correlated::above_joins(plan)?,
+            false => plan,
+        };
+        let plan = match found.outer_keys {
             true => outer_keys::as_constants(plan)?,
             false => plan,
         };
