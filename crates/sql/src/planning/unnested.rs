@@ -22,7 +22,10 @@ pub(crate) fn unnested(state: &SessionState, plan: LogicalPlan) -> Result<Logica
     let plan = optimized(state, plan)?;
     plan.apply_with_subqueries(|node| {
         check()?;
-        if matches!(node, LogicalPlan::Subquery(_)) {
+        // One of LATERAL; those of expressions that name no outer row are run before the plan.
+        if let LogicalPlan::Subquery(lateral) = node
+            && !lateral.outer_ref_columns.is_empty()
+        {
             return Err(refused());
         }
         let inputs = merge_schema(&node.inputs());
