@@ -238,9 +238,8 @@ mod tests {
 
     #[test]
     fn cells_are_read_as_their_types() {
-        let mut listing = Listing::declared(
-            "id bigint unsigned, ms decimal(22,3), at datetime, took time(6)",
-        );
+        let mut listing =
+            Listing::declared("id bigint unsigned, ms decimal(22,3), at datetime, took time(6)");
         listing.push(vec![
             some(u64::MAX),
             some("1.5"),
