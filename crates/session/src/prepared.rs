@@ -72,7 +72,7 @@ impl Prepared {
         }
     }
 
-    /// The statement with these values, for [`Session::execute`].
+    /// The statement with these values, for [`Session::execute`](crate::Session::execute).
     ///
     /// # Errors
     /// 1210 if there are not as many values as parameters, or one cannot be spelled.

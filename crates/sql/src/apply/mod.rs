@@ -1,6 +1,6 @@
 //! Correlated subqueries that no rule makes a join of, as columns that run them row by row.
 //!
-//! Owns: [`with_applied`], which puts a node [`Apply`] below what asks for such a subquery, and
+//! Owns: `with_applied`, which puts a node `Apply` below what asks for such a subquery, and
 //! [`PlanApplies`], which makes its operator. Never: takes a subquery that the rules can unnest: a
 //! join is faster by far.
 //!

@@ -11,10 +11,11 @@ use crate::typing::Coercion;
 
 /// Gives a session MySQL's functions, operators and typing.
 ///
-/// Scalar functions are looked up with [`scalar_function`]; a name that MySQL does not know is an
-/// error, whatever other dialects call by it. The rule of typing stands before all other analyzer
-/// rules, and a rule of ours hands the stock coercion what it has something to do with. If the
-/// configuration holds [`SessionValues`], GROUP_CONCAT keeps their limit.
+/// Scalar functions are looked up with [`scalar_function`](super::scalar_function); a name that
+/// MySQL does not know is an error, whatever other dialects call by it. The rule of typing stands
+/// before all other analyzer rules, and a rule of ours hands the stock coercion what it has
+/// something to do with. If the configuration holds [`SessionValues`], GROUP_CONCAT keeps their
+/// limit.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let session = builder
         .config()
