@@ -30,7 +30,7 @@ use crate::variables::Variables;
 use crate::version::VERSION;
 use crate::waiting::{OTHER_THREADS_MAX, THREAD_NAME, WORKER_STACK_BYTES, WaitingRoom};
 use crate::watchdog::{self, Watchdog};
-use crate::{client_memory, errors, spare_threads};
+use crate::{client_memory, errors, runtimes, spare_threads};
 
 /// Budgets from which the code that planning runs through (about 70 MB) no longer matters.
 const CODE_MATTERS_BELOW: u64 = 1 << 30;
@@ -245,9 +245,9 @@ impl Engine {
         };
         let space = open_space(&options)?;
         spare_threads::check(threads + STARTED_BESIDE_WORKERS, WORKER_STACK_BYTES)?;
-        let runtime = start_threads(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
+        let runtime = runtimes::start(THREAD_NAME, threads, OTHER_THREADS_MAX)?;
         spare_threads::keep_one(&runtime);
-        let control = start_threads("mayfly-control", 1, CONTROL_THREADS_MAX)?;
+        let control = runtimes::start("mayfly-control", 1, CONTROL_THREADS_MAX)?;
         let planners = Planners::start(threads, WORKER_STACK_BYTES);
         let planners = planners.map_err(|error| {
             MySqlError::with_message(ErrorCode::OutOfResources, error.to_string())
@@ -476,24 +476,10 @@ impl Engine {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.gone_tables.finish();
-        // A runtime may not be dropped inside another one; this way needs no blocking.
         for runtime in [self.runtime.take(), self.control.take()] {
-            runtime.into_iter().for_each(Runtime::shutdown_background);
+            runtime.into_iter().for_each(runtimes::end);
         }
     }
-}
-
-/// A runtime of some threads that never wait, and at most so many others, made when needed.
-fn start_threads(name: &str, threads: usize, others_max: usize) -> Result<Runtime, MySqlError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .max_blocking_threads(others_max)
-        .thread_keep_alive(spare_threads::KEEP_ALIVE)
-        .thread_stack_size(WORKER_STACK_BYTES)
-        .thread_name(name)
-        .enable_all()
-        .build();
-    runtime.map_err(|error| MySqlError::with_message(ErrorCode::OutOfResources, error.to_string()))
 }
 
 fn switch(is_on: bool) -> String {

@@ -69,6 +69,7 @@ mod reads;
 pub mod render;
 pub mod row_text;
 mod running;
+mod runtimes;
 mod session;
 mod settings;
 mod shortage;
