@@ -95,7 +95,7 @@ mod unbound;
 mod whole_partitions;
 pub mod window;
 
-pub use apply::{ApplyOperator, OuterRow, SeveralRows, Yield};
+pub use apply::{ApplyOperator, SeveralRows, Yield};
 pub use batches::batch_of;
 pub use by_key::{Access, Found, KeyApply, KeyJoin, KeyOrder, KeyScan, LateScan, key_value};
 pub use collect::collect_into;

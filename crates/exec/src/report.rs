@@ -107,30 +107,26 @@ impl TempTable {
 
     /// Adds another run of the same plan, which made the table anew.
     pub(crate) fn add_run(&mut self, run: &TempTable) {
-        self.rows += run.rows;
-        self.memory_bytes = self.memory_bytes.max(run.memory_bytes);
-        self.disk_bytes_written += run.disk_bytes_written;
-        self.disk_bytes_read += run.disk_bytes_read;
-        self.passes = self.passes.max(run.passes);
-        self.on_disk |= run.on_disk;
-        self.limit_bytes = self.limit_bytes.max(run.limit_bytes);
-        self.live_bytes = self.live_bytes.max(run.live_bytes);
-        self.write_wait_nanos += run.write_wait_nanos;
-        self.read_wait_nanos += run.read_wait_nanos;
+        self.add(run, u64::max);
     }
 
     /// Adds another partition of the same table.
-    fn add(&mut self, part: &TempTable) {
-        self.rows += part.rows;
-        self.memory_bytes += part.memory_bytes;
-        self.disk_bytes_written += part.disk_bytes_written;
-        self.disk_bytes_read += part.disk_bytes_read;
-        self.passes = self.passes.max(part.passes);
-        self.on_disk |= part.on_disk;
-        self.limit_bytes = self.limit_bytes.saturating_add(part.limit_bytes);
-        self.live_bytes += part.live_bytes;
-        self.write_wait_nanos += part.write_wait_nanos;
-        self.read_wait_nanos += part.read_wait_nanos;
+    fn add_part(&mut self, part: &TempTable) {
+        self.add(part, u64::saturating_add);
+    }
+
+    /// Adds the counts of another; `held` says what both hold: together, or one after the other.
+    fn add(&mut self, other: &TempTable, held: fn(u64, u64) -> u64) {
+        self.rows += other.rows;
+        self.memory_bytes = held(self.memory_bytes, other.memory_bytes);
+        self.disk_bytes_written += other.disk_bytes_written;
+        self.disk_bytes_read += other.disk_bytes_read;
+        self.passes = self.passes.max(other.passes);
+        self.on_disk |= other.on_disk;
+        self.limit_bytes = held(self.limit_bytes, other.limit_bytes);
+        self.live_bytes = held(self.live_bytes, other.live_bytes);
+        self.write_wait_nanos += other.write_wait_nanos;
+        self.read_wait_nanos += other.read_wait_nanos;
     }
 }
 
@@ -194,7 +190,7 @@ impl Counts {
 /// The temporary tables of one statement, and what it read of other tables.
 #[derive(Debug, Default)]
 pub struct Report {
-    parts: Parts,
+    parts: Mutex<Parts>,
     reads: Mutex<TableReads>,
 }
 
@@ -207,9 +203,22 @@ enum Part {
 }
 
 impl Report {
+    /// What it says so far, as one of its own; this one is empty then. Partitions that are in use
+    /// stay with what was taken.
+    pub(crate) fn take(&self) -> Report {
+        Report {
+            parts: Mutex::new(std::mem::take(&mut *lock(&self.parts))),
+            reads: Mutex::new(std::mem::take(&mut *lock(&self.reads))),
+        }
+    }
+
+    fn parts(&self) -> Parts {
+        Arc::clone(&lock(&self.parts))
+    }
+
     /// Adds a partition that has ended.
     pub fn add(&self, part: TempTable) {
-        lock(&self.parts).push(Part::Ended(part));
+        lock(&self.parts()).push(Part::Ended(part));
     }
 
     /// Adds rows that were read of tables.
@@ -231,26 +240,30 @@ impl Report {
             rows: AtomicU64::new(0),
             passes: AtomicU64::new(1),
         });
-        let mut parts = lock(&self.parts);
-        parts.push(Part::Live(Arc::clone(&counts)));
+        let parts = self.parts();
+        let place = {
+            let mut parts = lock(&parts);
+            parts.push(Part::Live(Arc::clone(&counts)));
+            parts.len() - 1
+        };
         LiveTempTable {
             counts,
-            place: parts.len() - 1,
-            parts: Arc::clone(&self.parts),
+            parts,
+            place,
         }
     }
 
     /// The temporary tables so far, their partitions added up, in the order in which they came.
     pub fn tables(&self) -> Vec<TempTable> {
         let mut tables: Vec<TempTable> = Vec::new();
-        for part in lock(&self.parts).iter() {
+        for part in lock(&self.parts()).iter() {
             let part = match part {
                 Part::Live(live) => live.read(),
                 Part::Ended(part) => part.clone(),
             };
             match tables.iter_mut().find(|table| table.id == part.id) {
                 None => tables.push(part),
-                Some(table) => table.add(&part),
+                Some(table) => table.add_part(&part),
             }
         }
         tables

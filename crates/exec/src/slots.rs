@@ -1,18 +1,20 @@
 //! Constants of a plan that are others in each run.
 //!
-//! Owns: what stands for such a constant while rules make the plan and when it runs, and the values
-//! of the run that this thread is in. Never: tells which constants these are (`mayfly_session`
-//! finds out).
+//! Owns: what stands for such a constant while rules make the plan and when it runs, the values of
+//! the run that this thread is in, and [`OuterRow`], those of the row that a subquery runs for.
+//! Never: tells which constants these are (`mayfly_session` finds out).
 //!
 //! Rules see a placeholder: of that they know a type and no value, so what they make holds for all
 //! values. Behind them it is a function, which operators can run.
 //!
 //! A short plan runs on the thread that asks, and starts no task. So the values lie where the
-//! thread finds them, and the plan itself is never copied.
+//! thread finds them, and the plan itself is never copied. Runs of a subquery may take many
+//! threads, but follow one another: one place for the values of all of them is enough.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -24,6 +26,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::lock::lock;
 use crate::run_values;
 
 /// What the names of placeholders begin with.
@@ -34,9 +37,56 @@ thread_local! {
     static VALUES: RefCell<Vec<ScalarValue>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The values of an outer row that a subquery names, by their place.
+#[derive(Debug, Default)]
+pub struct OuterRow(Mutex<Vec<ScalarValue>>);
+
+impl OuterRow {
+    /// The expression of a value, in the plan of the subquery.
+    pub fn value(self: &Arc<Self>, place: usize, field: FieldRef) -> Expr {
+        Slot::call(Values::OfRow(Arc::clone(self)), place, field)
+    }
+
+    /// Lets the next run see these values.
+    pub(crate) fn set(&self, values: Vec<ScalarValue>) {
+        *lock(&self.0) = values;
+    }
+}
+
+/// Where the values of a run are.
+#[derive(Debug)]
+enum Values {
+    /// With the thread that runs the plan.
+    OfThread,
+    /// With the row that a subquery runs for.
+    OfRow(Arc<OuterRow>),
+}
+
+/// An outer row is itself, whatever its values are at the moment.
+impl PartialEq for Values {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::OfThread, Self::OfThread) => true,
+            (Self::OfRow(row), Self::OfRow(other)) => Arc::ptr_eq(row, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Values {}
+
+impl Hash for Values {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if let Self::OfRow(row) = self {
+            Arc::as_ptr(row).hash(state);
+        }
+    }
+}
+
 /// A constant of a plan by its place among the values of a run.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Slot {
+    values: Values,
     place: usize,
     name: String,
     field: FieldRef,
@@ -54,7 +104,9 @@ pub fn placeholder(place: usize, field: FieldRef) -> Expr {
 /// # Errors
 /// If a placeholder is none of these.
 pub fn runnable_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
-    with_placeholders(plan, |place, field| Some(value_of_run(place, field)))
+    with_placeholders(plan, |place, field| {
+        Some(Slot::call(Values::OfThread, place, field))
+    })
 }
 
 /// A plan with other expressions in the place of placeholders, where `other` has one.
@@ -93,17 +145,6 @@ fn replaced(
     })
 }
 
-/// What stands for the value of a place when the plan runs.
-fn value_of_run(place: usize, field: FieldRef) -> Expr {
-    let function = ScalarUDF::from(Slot {
-        place,
-        name: format!("slot_{place}"),
-        field,
-        signature: Signature::nullary(Volatility::Stable),
-    });
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), Vec::new()))
-}
-
 /// A condition with values of their types in the places of placeholders: whether a key can be
 /// searched for it does not depend on which.
 ///
@@ -122,19 +163,19 @@ pub(crate) fn with_examples(filter: &Expr) -> Result<Expr> {
     filter.data()
 }
 
-/// Whether a function is such an expression.
-pub(crate) fn is_slot(function: &ScalarUDF) -> bool {
-    function.inner().downcast_ref::<Slot>().is_some()
+/// Whether a function stands for a value of the run that this thread is in.
+pub(crate) fn is_of_thread(function: &ScalarUDF) -> bool {
+    slot_of_thread(function).is_some()
+}
+
+fn slot_of_thread(function: &ScalarUDF) -> Option<&Slot> {
+    let slot = function.inner().downcast_ref::<Slot>()?;
+    matches!(slot.values, Values::OfThread).then_some(slot)
 }
 
 /// Runs something with values for the slots of plans.
 pub fn with_values<T>(values: Vec<ScalarValue>, run: impl FnOnce() -> T) -> T {
     run_values::with(&VALUES, values, run)
-}
-
-fn value_of(place: usize) -> Result<ScalarValue> {
-    let value = VALUES.with_borrow(|values| values.get(place).cloned());
-    value.ok_or_else(|| internal_datafusion_err!("a plan runs without the value of slot {place}"))
 }
 
 /// Conditions with the values of this run in the place of slots, as keys are asked for them.
@@ -147,14 +188,40 @@ pub(crate) fn filled(filters: &[Expr]) -> Result<Cow<'_, [Expr]>> {
             let Expr::ScalarFunction(function) = &expr else {
                 return Ok(Transformed::no(expr));
             };
-            match function.func.inner().downcast_ref::<Slot>() {
-                Some(slot) => Ok(Transformed::yes(Expr::Literal(value_of(slot.place)?, None))),
+            match slot_of_thread(&function.func) {
+                Some(slot) => Ok(Transformed::yes(Expr::Literal(slot.value()?, None))),
                 None => Ok(Transformed::no(expr)),
             }
         });
         filter.data()
     });
     filled.collect::<Result<Vec<_>>>().map(Cow::Owned)
+}
+
+impl Slot {
+    /// What stands for the value of a place when the plan runs.
+    fn call(values: Values, place: usize, field: FieldRef) -> Expr {
+        let name = match &values {
+            Values::OfThread => format!("slot_{place}"),
+            Values::OfRow(_) => format!("outer_value_{place}"),
+        };
+        let function = ScalarUDF::from(Slot {
+            values,
+            place,
+            name,
+            field,
+            signature: Signature::nullary(Volatility::Stable),
+        });
+        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), Vec::new()))
+    }
+
+    fn value(&self) -> Result<ScalarValue> {
+        let value = match &self.values {
+            Values::OfThread => VALUES.with_borrow(|values| values.get(self.place).cloned()),
+            Values::OfRow(row) => lock(&row.0).get(self.place).cloned(),
+        };
+        value.ok_or_else(|| internal_datafusion_err!("a plan runs without {}", self.name))
+    }
 }
 
 impl ScalarUDFImpl for Slot {
@@ -175,7 +242,7 @@ impl ScalarUDFImpl for Slot {
     }
 
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        value_of(self.place).map(ColumnarValue::Scalar)
+        self.value().map(ColumnarValue::Scalar)
     }
 }
 
@@ -191,7 +258,8 @@ mod tests {
         let field = Arc::new(Field::new("slot", DataType::Int32, true));
         let placed = col("k").gt(placeholder(1, field));
         assert_eq!(with_examples(&placed).unwrap(), col("k").gt(lit(0)));
-        let runnable = |expr| replaced(expr, &|place, field| Some(value_of_run(place, field)));
+        let slot = |place, field| Some(Slot::call(Values::OfThread, place, field));
+        let runnable = |expr| replaced(expr, &slot);
         let condition = [placed.transform_up(runnable).data().unwrap()];
         let values = |second: i32| vec![ScalarValue::Int32(Some(9)), second.into()];
         for second in [5, 7] {
@@ -200,5 +268,27 @@ mod tests {
         }
         assert_eq!(filled(&condition).unwrap().as_ref(), condition);
         assert!(with_values(values(5)[..1].to_vec(), || filled(&condition).is_err()));
+    }
+
+    #[test]
+    fn a_value_of_an_outer_row_is_none_of_the_thread() {
+        let rows: [Arc<OuterRow>; 2] = Default::default();
+        let field = || Arc::new(Field::new("outer", DataType::Int32, true));
+        let value = |row: &Arc<OuterRow>| row.value(0, field());
+        assert_eq!(value(&rows[0]), value(&rows[0]));
+        assert_ne!(value(&rows[0]), value(&rows[1]));
+        let Expr::ScalarFunction(call) = value(&rows[0]) else {
+            panic!("a call");
+        };
+        assert!(!is_of_thread(&call.func));
+        let slot = call.func.inner().downcast_ref::<Slot>().unwrap();
+        assert!(slot.value().is_err());
+        rows[0].set(vec![ScalarValue::from(5)]);
+        assert_eq!(slot.value().unwrap(), ScalarValue::from(5));
+        let condition = [col("k").gt(value(&rows[0]))];
+        let filled = with_values(vec![ScalarValue::from(7)], || {
+            filled(&condition).unwrap().into_owned()
+        });
+        assert_eq!(filled, condition);
     }
 }

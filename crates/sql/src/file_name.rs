@@ -7,9 +7,9 @@
 
 use mayfly_types::{ErrorCode, MySqlError};
 
-pub use crate::named_options::{FileKind, FileOptions, shown};
-use crate::named_options::{MARK, NUL};
-pub(crate) use crate::named_options::{path_of, with_options};
+pub use crate::file_kind::{FileKind, FileOptions, shown};
+use crate::file_kind::{MARK, NUL};
+pub(crate) use crate::file_kind::{path_of, with_options};
 use crate::parse;
 
 const EINVAL: i32 = 22;

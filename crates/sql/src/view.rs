@@ -12,10 +12,10 @@
 //!                            ...                   the plan of its query
 //! ```
 //!
-//! **Owns** the plan that a view becomes, and the text that is kept of it (`kept_text`). **Never**
-//! looks a name up: the tables of a view are bound before.
+//! **Owns** the plan that a view becomes, and the text that defines it (`definition_text`).
+//! **Never** looks a name up: the tables of a view are bound before.
 
-mod kept_text;
+mod definition_text;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +32,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::{self, Ident, Query, SetExpr};
 use mayfly_types::{ErrorCode, MySqlError};
 
-pub use self::kept_text::kept_text;
+pub use self::definition_text::definition_text;
 use crate::bindings::{Bindings, BoundTable, BoundView};
 use crate::change::only_table;
 use crate::planning::extent_of_view;

@@ -42,18 +42,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use mayfly_session::{Accounts, Endpoints, Engine, FileAccess, VERSION, shorten_slices};
 use mayfly_types::MySqlError;
-use mayfly_wire::Account;
-use mayfly_wire::Balance;
-use mayfly_wire::ConnectionError;
-use mayfly_wire::Endpoint;
-use mayfly_wire::Incoming;
-use mayfly_wire::Listener;
-use mayfly_wire::Login;
-use mayfly_wire::Method;
-use mayfly_wire::Peer;
-use mayfly_wire::Server;
-use mayfly_wire::Settings;
-use mayfly_wire::Tls;
+use mayfly_wire::{
+    Account, Balance, ConnectionError, Endpoint, Incoming, Listener, Login, Method, Peer, Server,
+    Settings, Tls,
+};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;

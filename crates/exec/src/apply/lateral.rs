@@ -9,7 +9,7 @@ use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{Stream, StreamExt, stream};
 
-use super::runs::{Running, Runs};
+use super::runs::Runs;
 
 /// The outer rows, each with the rows that the subquery has for it.
 pub(super) struct Lateral {
@@ -26,7 +26,8 @@ pub(super) struct At {
     batch: RecordBatch,
     columns: Vec<ArrayRef>,
     row: usize,
-    running: Option<Running>,
+    /// What the subquery still has for it.
+    rows: Option<SendableRecordBatchStream>,
     has_rows: bool,
 }
 
@@ -49,7 +50,7 @@ impl Lateral {
                     columns: self.runs.outer_columns(&batch),
                     batch,
                     row: 0,
-                    running: None,
+                    rows: None,
                     has_rows: false,
                 });
                 continue;
@@ -58,21 +59,21 @@ impl Lateral {
                 self.at = None;
                 continue;
             }
-            let mut running = match at.running.take() {
-                Some(running) => running,
+            let mut rows = match at.rows.take() {
+                Some(rows) => rows,
                 None => self.runs.begin_run(&at.columns, at.row)?,
             };
-            match running.rows.next().await.transpose()? {
-                Some(rows) => {
-                    at.running = Some(running);
-                    if rows.num_rows() > 0 {
+            match rows.next().await.transpose()? {
+                Some(found) => {
+                    at.rows = Some(rows);
+                    if found.num_rows() > 0 {
                         at.has_rows = true;
-                        return beside(at, rows.columns(), rows.num_rows(), &self.schema).map(Some);
+                        let count = found.num_rows();
+                        return beside(at, found.columns(), count, &self.schema).map(Some);
                     }
                 }
                 None => {
-                    self.runs.end_run(running);
-                    self.runs.share().await;
+                    self.runs.end_run(rows).await;
                     let is_alone = !std::mem::take(&mut at.has_rows);
                     let padded = (is_alone && self.keeps_outer).then(|| {
                         let fields = self.schema.fields().iter();

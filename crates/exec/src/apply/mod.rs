@@ -1,7 +1,7 @@
 //! Subqueries that run once for each of the outer rows that differ.
 //!
-//! Owns: [`ApplyOperator`], which puts what a subquery has beside the rows of its input, and
-//! [`OuterRow`], through which the plan of the subquery sees the row that it runs for. Never:
+//! Owns: [`ApplyOperator`], which puts what a subquery has beside the rows of its input. The plan
+//! of the subquery sees the row that it runs for through an `OuterRow` (`crate::slots`). Never:
 //! decides that a subquery is to run so: most are joins, which is faster by far.
 //!
 //! ```text
@@ -19,13 +19,11 @@
 
 mod lateral;
 mod operator;
-mod outer_row;
 mod runs;
 mod subquery;
 #[cfg(test)]
 mod tests;
 
 pub use operator::ApplyOperator;
-pub use outer_row::OuterRow;
 pub use runs::SeveralRows;
 pub use subquery::Yield;

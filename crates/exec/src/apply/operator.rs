@@ -17,10 +17,10 @@ use datafusion::physical_plan::{
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::lateral::Lateral;
-use super::outer_row::OuterRow;
 use super::runs::Runs;
 use super::subquery::{Subquery, Yield};
 use crate::plan_node::{leaf_properties, node_over_input};
+use crate::slots::OuterRow;
 
 /// Puts what a subquery has for each row of the input beside it. The input comes in one partition.
 pub struct ApplyOperator {

@@ -15,7 +15,7 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
 
 use super::subquery::Subquery;
-use crate::context::StatementContext;
+use crate::context::{StatementContext, with_extension};
 use crate::report::{Report, TempTable};
 use crate::time_slice::TimeSlice;
 
@@ -38,23 +38,19 @@ impl fmt::Display for SeveralRows {
 
 impl std::error::Error for SeveralRows {}
 
-/// A run for one outer row.
-pub(super) struct Running {
-    pub(super) rows: SendableRecordBatchStream,
-    /// What it takes.
-    report: Arc<Report>,
-}
-
 /// A subquery while its operator runs.
 pub(super) struct Runs {
     // Fixed.
     subquery: Subquery,
     field: FieldRef,
+    /// What runs take goes to a report of their own.
     context: Arc<TaskContext>,
     statement: Arc<StatementContext>,
-    /// Encodes the outer values; `None` where no value is kept.
+    /// Encodes the outer values; `None` where no value is kept, or there are none.
     encoder: Option<RowConverter>,
     // State.
+    /// What the run that goes on takes.
+    report: Arc<Report>,
     kept: HashMap<Box<[u8]>, ScalarValue>,
     kept_bytes: usize,
     memory: MemoryReservation,
@@ -68,16 +64,24 @@ impl Runs {
         let field = Arc::new(subquery.plan.schema().field(0).clone());
         let fields = subquery.columns.iter().map(|(_, data_type)| data_type);
         let fields: Vec<SortField> = fields.cloned().map(SortField::new).collect();
-        let encoder = match subquery.varies || !RowConverter::supports_fields(&fields) {
-            true => None,
-            false => Some(RowConverter::new(fields)?),
+        let is_kept = !subquery.varies && RowConverter::supports_fields(&fields);
+        let encoder = match is_kept && !fields.is_empty() {
+            true => Some(RowConverter::new(fields)?),
+            false => None,
+        };
+        let statement = StatementContext::of(context)?;
+        let report = Arc::new(Report::default());
+        let of_runs = StatementContext {
+            report: Arc::clone(&report),
+            ..StatementContext::clone(&statement)
         };
         Ok(Runs {
             subquery,
             field,
-            statement: StatementContext::of(context)?,
-            context: Arc::clone(context),
+            statement,
+            context: with_extension(context, Arc::new(of_runs)),
             encoder,
+            report,
             kept: HashMap::new(),
             kept_bytes: 0,
             memory: MemoryConsumer::new("values of subqueries").register(context.memory_pool()),
@@ -93,8 +97,8 @@ impl Runs {
         }
         let columns = self.outer_columns(batch);
         let keys = match &self.encoder {
-            Some(encoder) if !columns.is_empty() => Some(encoder.convert_columns(&columns)?),
-            _ => None,
+            Some(encoder) => Some(encoder.convert_columns(&columns)?),
+            None => None,
         };
         let mut values = Vec::with_capacity(batch.num_rows());
         let mut bytes = 0;
@@ -140,9 +144,9 @@ impl Runs {
 
     /// The one value of the subquery for a row.
     async fn run(&mut self, columns: &[ArrayRef], row: usize) -> Result<ScalarValue> {
-        let mut run = self.begin_run(columns, row)?;
+        let mut rows = self.begin_run(columns, row)?;
         let mut value = None;
-        while let Some(batch) = run.rows.next().await.transpose()? {
+        while let Some(batch) = rows.next().await.transpose()? {
             if batch.num_rows() + usize::from(value.is_some()) > 1 {
                 return Err(DataFusionError::External(Box::new(SeveralRows)));
             }
@@ -150,14 +154,8 @@ impl Runs {
                 value = Some(ScalarValue::try_from_array(batch.column(0), 0)?);
             }
         }
-        self.end_run(run);
-        self.slice.share().await;
+        self.end_run(rows).await;
         value.map_or_else(|| ScalarValue::try_new_null(self.field.data_type()), Ok)
-    }
-
-    /// Lets others have the thread.
-    pub(super) async fn share(&mut self) {
-        self.slice.share().await;
     }
 
     /// The outer columns of a batch.
@@ -169,46 +167,30 @@ impl Runs {
     }
 
     /// Runs the subquery for a row, while no other run goes on.
-    pub(super) fn begin_run(&self, columns: &[ArrayRef], row: usize) -> Result<Running> {
+    pub(super) fn begin_run(
+        &self,
+        columns: &[ArrayRef],
+        row: usize,
+    ) -> Result<SendableRecordBatchStream> {
         let values = columns.iter();
         let values = values.map(|column| ScalarValue::try_from_array(column, row));
         self.subquery.row.set(values.collect::<Result<_>>()?);
-        let report = Arc::new(Report::default());
-        let context = self.reporting_to(&report);
         let plan = reset_plan_states(Arc::clone(&self.subquery.plan))?;
-        let rows = execute_stream(plan, context)?;
-        Ok(Running { rows, report })
+        execute_stream(plan, Arc::clone(&self.context))
     }
 
-    /// Adds what a run took to the statement's.
-    pub(super) fn end_run(&mut self, run: Running) {
-        drop(run.rows);
-        self.statement.report.add_reads(run.report.reads());
-        for table in run.report.tables() {
+    /// Adds what a run took to the statement's, and lets others have the thread.
+    pub(super) async fn end_run(&mut self, rows: SendableRecordBatchStream) {
+        drop(rows);
+        let run = self.report.take();
+        self.statement.report.add_reads(run.reads());
+        for table in run.tables() {
             match self.tables.iter_mut().find(|known| known.id == table.id) {
                 Some(known) => known.add_run(&table),
                 None => self.tables.push(table),
             }
         }
-    }
-
-    /// The context of a run, with a report of its own. Functions are in the plan already.
-    fn reporting_to(&self, report: &Arc<Report>) -> Arc<TaskContext> {
-        let statement = StatementContext {
-            report: Arc::clone(report),
-            ..StatementContext::clone(&self.statement)
-        };
-        let config = self.context.session_config().clone();
-        Arc::new(TaskContext::new(
-            self.context.task_id(),
-            self.context.session_id(),
-            config.with_extension(Arc::new(statement)),
-            HashMap::new(),
-            HashMap::new(),
-            HashMap::new(),
-            HashMap::new(),
-            self.context.runtime_env(),
-        ))
+        self.slice.share().await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::outer_row::OuterRow;
+use crate::slots::OuterRow;
 
 /// What a subquery has for an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,8 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, lit};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 
-use super::{ApplyOperator, OuterRow, SeveralRows, Yield};
+use super::{ApplyOperator, SeveralRows, Yield};
+use crate::slots::OuterRow;
 use crate::tests::{config, open, session};
 
 /// A session with the tables `outer_rows (k)`, of 1, 2, NULL, 1, 3 and 1, and `inner_rows (k, v)`.

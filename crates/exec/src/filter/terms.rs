@@ -31,7 +31,7 @@ use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
 use crate::other_columns::over_read_columns;
 use crate::selection::Selection;
-use crate::slots::is_slot;
+use crate::slots::is_of_thread;
 use crate::subquery_value::SubqueryValue;
 
 /// Where at least one of so many rows is open, a copy of the open ones saves nothing.
@@ -491,7 +491,7 @@ pub(crate) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
 
 /// Whether a function never warns of the values that it is called with, nor fails.
 fn is_silent_call(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
-    if is_slot(call.fun()) {
+    if is_of_thread(call.fun()) {
         return true;
     }
     let Some(function) = SilentFunction::named(call.fun().name()) else {

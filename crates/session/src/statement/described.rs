@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::meant_tables::Meanings;
+use super::name_resolution::Meanings;
 use crate::column_info::ColumnInfo;
 
 /// Queries whose columns are kept; the bytes of the longest, and its columns.

@@ -8,7 +8,7 @@ use mayfly_table::Table;
 use tokio::sync::MutexGuard;
 
 use super::Job;
-use super::meant_tables::Meanings;
+use super::name_resolution::Meanings;
 use crate::connection::Connection;
 use crate::local::Local;
 use crate::plan_owner::PlanOwner;

@@ -43,7 +43,7 @@ use mayfly_sql::template::{Template, bare};
 use mayfly_types::ColumnType;
 
 use super::Job;
-use super::kept_constants::{KeptConstants, StatementValues};
+use super::plan_constants::{KeptConstants, StatementValues};
 use super::typed_comparisons::{narrower, schema_below};
 use crate::column_info::ColumnInfo;
 

@@ -17,7 +17,7 @@ use mayfly_exec::slots::placeholder;
 use mayfly_sql::comparison::compares_in_plan;
 use mayfly_sql::statement_values::{StatementValue, replaced};
 
-use super::kept_constants::StatementValues;
+use super::plan_constants::StatementValues;
 use super::typed_comparisons::{narrower, schema_below};
 use crate::connection::Connection;
 

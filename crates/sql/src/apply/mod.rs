@@ -25,6 +25,6 @@ mod rewrite;
 mod tests_of_rows;
 
 pub use node::applied_subquery;
-pub(crate) use outer::{has_outer_rows, names_outer_row};
+pub(crate) use outer::{has_outer_rows, is_lateral, names_outer_row};
 pub use planner::PlanApplies;
 pub(crate) use rewrite::with_applied;

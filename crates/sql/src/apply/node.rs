@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::{
     Column, DFSchema, DFSchemaRef, ExprSchema, Result, TableReference, internal_err,
 };
-use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use mayfly_exec::Yield;
 
 /// The rows of the input, beside what a subquery has for each of them.
@@ -48,6 +48,20 @@ impl Apply {
             input,
             subquery,
             schema: Arc::new(schema),
+        })
+    }
+
+    /// The one that a node is.
+    pub(super) fn of(node: &LogicalPlan) -> Option<&Apply> {
+        match node {
+            LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn into_node(self) -> LogicalPlan {
+        LogicalPlan::Extension(Extension {
+            node: Arc::new(self),
         })
     }
 
@@ -134,11 +148,7 @@ impl UserDefinedLogicalNodeCore for Apply {
 
 /// The plan of the subquery that a node runs for each of its rows, if it is such a node.
 pub fn applied_subquery(node: &LogicalPlan) -> Option<&LogicalPlan> {
-    let LogicalPlan::Extension(extension) = node else {
-        return None;
-    };
-    let apply = extension.node.as_any().downcast_ref::<Apply>()?;
-    Some(&apply.subquery.plan)
+    Apply::of(node).map(|apply| &apply.subquery.plan)
 }
 
 /// The field of a column as the rows of a plan have it.

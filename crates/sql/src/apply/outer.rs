@@ -24,8 +24,7 @@ use crate::typing::{refused, subquery_of, with_subquery};
 pub(crate) fn has_outer_rows(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| {
         check()?;
-        let mut found = matches!(node, LogicalPlan::Subquery(lateral)
-            if !lateral.outer_ref_columns.is_empty());
+        let mut found = is_lateral(node);
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Some(subquery) = subquery_of(expr) {
@@ -39,6 +38,11 @@ pub(crate) fn has_outer_rows(plan: &LogicalPlan) -> Result<bool> {
         })?;
         Ok(found)
     })
+}
+
+/// Whether a node is a subquery in FROM that names columns of the rows beside it.
+pub(crate) fn is_lateral(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty())
 }
 
 /// Whether an expression has a subquery that names a row around it, itself or by one of its own.
@@ -65,7 +69,7 @@ fn reaches_out(plan: &LogicalPlan, between: &mut Vec<DFSchema>) -> Result<bool> 
     plan.apply_expressions(|expr| {
         expr.apply(|expr| {
             if let Expr::OuterReferenceColumn(_, column) = expr {
-                found |= !{ between.iter() }.any(|query| field_of(query, column).is_some());
+                found |= !is_between(between, column);
             } else if let Some(subquery) = subquery_of(expr) {
                 between.push(merge_schema(&plan.inputs()));
                 let reaches = reaches_out(&subquery.subquery, between);
@@ -79,6 +83,12 @@ fn reaches_out(plan: &LogicalPlan, between: &mut Vec<DFSchema>) -> Result<bool> 
         })
     })?;
     Ok(found)
+}
+
+/// Whether a column is one of the queries between a subquery and its outer row.
+fn is_between(between: &[DFSchema], column: &Column) -> bool {
+    let mut queries = between.iter();
+    queries.any(|query| field_of(query, column).is_some())
 }
 
 /// A number that nothing else in this process has: placeholders of plans inside one another must
@@ -189,10 +199,7 @@ impl<'a> OuterColumns<'a> {
         between: &mut Vec<DFSchema>,
     ) -> Result<Transformed<Expr>> {
         if let Expr::OuterReferenceColumn(_, column) = &expr {
-            if between
-                .iter()
-                .any(|query| field_of(query, column).is_some())
-            {
+            if is_between(between, column) {
                 return Ok(Transformed::no(expr));
             }
             return Ok(match self.placeholder(column)? {

@@ -10,11 +10,11 @@ use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
-use mayfly_exec::slots::with_placeholders;
-use mayfly_exec::{ApplyOperator, OuterRow};
+use mayfly_exec::ApplyOperator;
+use mayfly_exec::slots::{OuterRow, with_placeholders};
 
 use super::node::{Apply, Subquery};
 use crate::planning::{in_one_partition, physical};
@@ -91,18 +91,15 @@ fn seeing(plan: LogicalPlan, numbers: &[usize], row: &Arc<OuterRow>) -> Result<L
         Some(row.value(place, field))
     })?;
     let plan = plan.transform_down_with_subqueries(|node| {
-        let LogicalPlan::Extension(extension) = &node else {
-            return Ok(Transformed::no(node));
-        };
-        let Some(apply) = extension.node.as_any().downcast_ref::<Apply>() else {
+        let Some(apply) = Apply::of(&node) else {
             return Ok(Transformed::no(node));
         };
         let subquery = Subquery {
             plan: seeing(apply.subquery.plan.clone(), numbers, row)?,
             ..apply.subquery.clone()
         };
-        let node = Arc::new(Apply::over(apply.input.clone(), subquery)?);
-        Ok(Transformed::yes(LogicalPlan::Extension(Extension { node })))
+        let apply = Apply::over(apply.input.clone(), subquery)?;
+        Ok(Transformed::yes(apply.into_node()))
     });
     plan.data()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
@@ -10,14 +10,16 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuant
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Extension, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Sort,
-    SortExpr, Subquery as OuterSubquery,
+    Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Sort, SortExpr,
+    Subquery as OuterSubquery,
 };
 
 use mayfly_exec::Yield;
 
 use super::node::{Apply, Subquery, field_of};
-use super::outer::{OuterColumns, has_outer_rows, is_correlated, names_outer_row, next_number};
+use super::outer::{
+    OuterColumns, has_outer_rows, is_correlated, is_lateral, names_outer_row, next_number,
+};
 use super::tests_of_rows::{compared, exists, result, rows_of};
 use crate::planning::{analyzed, check, unnested};
 use crate::typing::{subquery_of, with_subquery};
@@ -28,9 +30,7 @@ use crate::typing::{subquery_of, with_subquery};
 /// Those of the subqueries' own plans.
 pub(crate) fn with_applied(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     check()?;
-    if let LogicalPlan::Subquery(lateral) = &plan
-        && !lateral.outer_ref_columns.is_empty()
-    {
+    if is_lateral(&plan) {
         // What stands in it may name the row beside it, which the join above knows.
         return Ok(plan);
     }
@@ -68,22 +68,20 @@ fn at_node(state: &SessionState, node: &LogicalPlan) -> Result<Option<LogicalPla
     for expr in node.expressions() {
         is_asked |= names_outer_row(&expr)?;
     }
-    if !is_asked || unnested(state, node.clone()).is_ok() {
+    if !is_asked {
         return Ok(None);
     }
     let applied = match node {
         LogicalPlan::Filter(filter) => filtered(state, filter)?,
-        LogicalPlan::Join(join) => match joined(state, join)? {
-            Some(applied) => applied,
-            None => return Ok(None),
-        },
-        LogicalPlan::Sort(sort) => sorted(state, sort)?,
+        _ if unnested(state, node.clone()).is_ok() => None,
+        LogicalPlan::Join(join) => joined(state, join)?,
+        LogicalPlan::Sort(sort) => Some(sorted(state, sort)?),
         _ => match node.inputs().as_slice() {
-            [input] => over_input(state, node, input)?,
-            _ => return Ok(None),
+            [input] => Some(over_input(state, node, input)?),
+            _ => None,
         },
     };
-    showing(applied, node).map(Some)
+    applied.map(|plan| showing(plan, node)).transpose()
 }
 
 /// A plan with the columns of a node alone.
@@ -96,8 +94,9 @@ fn showing(plan: LogicalPlan, node: &LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// A filter: what rules can do is asked first, so that subqueries run for few rows.
-fn filtered(state: &SessionState, filter: &Filter) -> Result<LogicalPlan> {
+/// A filter: what rules can do is asked first, so that subqueries run for few rows. `None` if they
+/// can do all of it.
+fn filtered(state: &SessionState, filter: &Filter) -> Result<Option<LogicalPlan>> {
     let over = |predicate: Expr, input: &Arc<LogicalPlan>| {
         Filter::try_new(predicate, Arc::clone(input)).map(LogicalPlan::Filter)
     };
@@ -111,6 +110,9 @@ fn filtered(state: &SessionState, filter: &Filter) -> Result<LogicalPlan> {
             false => applied.push(term),
         }
     }
+    if applied.is_empty() {
+        return Ok(None);
+    }
     let input = match conjunction(plain) {
         Some(predicate) => over(predicate, &filter.input)?,
         None => filter.input.as_ref().clone(),
@@ -118,9 +120,9 @@ fn filtered(state: &SessionState, filter: &Filter) -> Result<LogicalPlan> {
     let mut rows = Rows::of(state, input)?;
     let terms = applied.into_iter().map(|term| rows.with_values(term));
     let terms = terms.collect::<Result<Vec<_>>>()?;
-    LogicalPlanBuilder::from(rows.plan)
-        .filter(conjunction(terms).unwrap_or_else(|| datafusion::logical_expr::lit(true)))?
-        .build()
+    let plan = LogicalPlanBuilder::from(rows.plan);
+    let plan = { conjunction(terms).into_iter() }.try_fold(plan, LogicalPlanBuilder::filter)?;
+    plan.build().map(Some)
 }
 
 /// A join: an inner one is filtered behind it. A subquery in ON of another is the value of a row of
@@ -136,7 +138,8 @@ fn joined(state: &SessionState, join: &Join) -> Result<Option<LogicalPlan>> {
         let mut plain = join.clone();
         plain.filter = None;
         let filter = Filter::try_new(condition.clone(), Arc::new(LogicalPlan::Join(plain)))?;
-        return filtered(state, &filter).map(Some);
+        let applied = filtered(state, &filter)?;
+        return Ok(Some(applied.unwrap_or(LogicalPlan::Filter(filter))));
     }
     let mut sides = [&join.left, &join.right].map(|side| Some(side.as_ref().clone()));
     let mut terms = Vec::new();
@@ -183,7 +186,7 @@ fn lateral(join: &Join) -> Option<&OuterSubquery> {
         right => right,
     };
     match below {
-        LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty() => Some(subquery),
+        LogicalPlan::Subquery(subquery) if is_lateral(below) => Some(subquery),
         _ => None,
     }
 }
@@ -233,7 +236,7 @@ fn outer_columns(expr: &Expr) -> Result<Vec<Column>> {
                 found.extend(expr.column_refs().into_iter().cloned());
             }
         }
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
@@ -390,9 +393,7 @@ impl<'a> Rows<'a> {
         };
         let apply = Apply::over(self.plan.clone(), subquery)?;
         let found = apply.found();
-        self.plan = LogicalPlan::Extension(Extension {
-            node: Arc::new(apply),
-        });
+        self.plan = apply.into_node();
         Ok(found)
     }
 }
@@ -412,12 +413,8 @@ fn varies(plan: &LogicalPlan) -> Result<bool> {
         for expr in node.expressions() {
             varies |= expr.is_volatile();
         }
-        if let LogicalPlan::Extension(extension) = node
-            && let Some(apply) = extension.node.as_any().downcast_ref::<Apply>()
-        {
-            varies |= apply.subquery.varies;
-        }
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        varies |= Apply::of(node).is_some_and(|apply| apply.subquery.varies);
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(varies)
 }

@@ -8,12 +8,10 @@ use std::borrow::Cow;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
-use datafusion::logical_expr::{
-    Expr, InvariantLevel, LogicalPlan, Subquery, check_subquery_expr, lit,
-};
+use datafusion::logical_expr::{Expr, InvariantLevel, LogicalPlan, check_subquery_expr, lit};
 
 use super::watch::check;
+use crate::typing::{has_subquery, subquery_of};
 
 /// Checks the subqueries of an analyzed plan, and its nodes that are not DataFusion's.
 ///
@@ -44,12 +42,10 @@ pub(super) fn check_subqueries(plan: &LogicalPlan) -> Result<()> {
 
 /// Whether any expression of a plan has a subquery.
 pub(super) fn has_subqueries(plan: &LogicalPlan) -> bool {
-    let in_expression =
-        |expression: &Expr| expression.exists(|part| Ok(subquery_of(part).is_some()));
     let in_node = |node: &LogicalPlan| {
         let mut found = false;
         node.apply_expressions(|expression| {
-            found = in_expression(expression)?;
+            found = has_subquery(expression)?;
             Ok(match found {
                 true => TreeNodeRecursion::Stop,
                 false => TreeNodeRecursion::Continue,
@@ -59,17 +55,6 @@ pub(super) fn has_subqueries(plan: &LogicalPlan) -> bool {
     };
     // Looking does not fail.
     plan.exists(in_node).unwrap_or(true)
-}
-
-/// The subquery that an expression is, not one of its parts.
-fn subquery_of(expression: &Expr) -> Option<&Subquery> {
-    match expression {
-        Expr::Exists(Exists { subquery, .. })
-        | Expr::InSubquery(InSubquery { subquery, .. })
-        | Expr::SetComparison(SetComparison { subquery, .. })
-        | Expr::ScalarSubquery(subquery) => Some(subquery),
-        _ => None,
-    }
 }
 
 /// A plan with constants in the place of its subqueries.

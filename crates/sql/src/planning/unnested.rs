@@ -11,7 +11,7 @@ use datafusion::logical_expr::utils::merge_schema;
 
 use super::optimize::optimized;
 use super::watch::check;
-use crate::apply::names_outer_row;
+use crate::apply::{is_lateral, names_outer_row};
 use crate::typing::refused;
 
 /// The same as [`optimized`], where no subquery is left that names rows around it.
@@ -23,9 +23,7 @@ pub(crate) fn unnested(state: &SessionState, plan: LogicalPlan) -> Result<Logica
     plan.apply_with_subqueries(|node| {
         check()?;
         // One of LATERAL; those of expressions that name no outer row are run before the plan.
-        if let LogicalPlan::Subquery(lateral) = node
-            && !lateral.outer_ref_columns.is_empty()
-        {
+        if is_lateral(node) {
             return Err(refused());
         }
         let inputs = merge_schema(&node.inputs());

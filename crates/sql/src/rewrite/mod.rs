@@ -281,12 +281,12 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = self.set_aliases_apart(body, order_by.as_deref_mut(), is_limited) {
             return self.stop(error);
         }
-        let known = grouping::Known {
+        let context = grouping::GroupingContext {
             bindings: self.bindings,
             spellings: &self.spellings,
             ctes: self.ctes.visible(),
         };
-        if let Err(error) = grouping::apply(body, order_by, &known) {
+        if let Err(error) = grouping::apply(body, order_by, &context) {
             return self.stop(error);
         }
         // Only now: what is grouped may be one of the query, and not yet the one that it makes.

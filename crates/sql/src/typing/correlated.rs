@@ -77,16 +77,13 @@ fn has_outer_join(node: &LogicalPlan) -> bool {
 pub(super) fn above_joins(plan: LogicalPlan) -> Result<LogicalPlan> {
     let moved = plan.transform_up_with_subqueries(|node| {
         watched()?;
-        let LogicalPlan::Join(mut join) = node else {
-            return Ok(Transformed::no(node));
+        let is_moved = has_outer_join(&node);
+        let mut join = match node {
+            LogicalPlan::Join(join) if is_moved => join,
+            node => return Ok(Transformed::no(node)),
         };
-        let is_moved = join.join_type == JoinType::Inner
-            && join.filter.as_ref().is_some_and(Expr::contains_outer);
-        let condition = join.filter.take_if(|_| is_moved);
-        let Some(condition) = condition else {
-            return Ok(Transformed::no(LogicalPlan::Join(join)));
-        };
-        let terms = split_conjunction_owned(condition).into_iter();
+        let terms = join.filter.take().into_iter();
+        let terms = terms.flat_map(split_conjunction_owned);
         let (outer, own): (Vec<Expr>, Vec<Expr>) = terms.partition(Expr::contains_outer);
         join.filter = conjunction(own);
         let plan = LogicalPlanBuilder::from(LogicalPlan::Join(join));

@@ -50,5 +50,5 @@ pub(crate) use correlated::refused;
 pub use looked_up::LOOKED_UP;
 pub use operators::Operators;
 pub use rule::Typing;
-pub(crate) use subquery_expressions::{subquery_of, with_subquery};
+pub(crate) use subquery_expressions::{has_subquery, subquery_of, with_subquery};
 pub use types::type_planner;

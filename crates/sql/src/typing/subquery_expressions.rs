@@ -6,7 +6,7 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, Subquery};
 
 /// Whether an expression has a subquery of any kind.
-pub(super) fn has_subquery(expr: &Expr) -> Result<bool> {
+pub(crate) fn has_subquery(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| Ok(subquery_of(expr).is_some()))
 }
 

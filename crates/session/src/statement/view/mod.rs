@@ -153,7 +153,7 @@ impl Job {
             pipes_as_concat,
         };
         let bindings = self.shared_bindings(references, scope, &mut views).await?;
-        let text = view::kept_text(create, database, &self.source, &bindings)?;
+        let text = view::definition_text(create, database, &self.source, &bindings)?;
         let scope = Scope {
             database: Some(database.to_owned()),
             pipes_as_concat,

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mayfly_types::{ErrorCode, MySqlError};
 
+use super::context::aliases;
 use super::group_by::flat_keys;
-use super::known::aliases;
 use super::tables::Table;
 use crate::bindings::{Bindings, BoundTable, FILES};
 use crate::rewrite::labels::again;

@@ -12,9 +12,9 @@ use std::rc::Rc;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Visit, Visitor};
 
+use super::context::GroupingContext;
 use super::dependencies::{Dependency, dependencies};
 use super::group_by::{flat_keys, is_rolled_up, position};
-use super::known::Known;
 use super::tables::{Place, Table, Tables};
 use crate::select_list::expression_of;
 use crate::walk;
@@ -33,10 +33,10 @@ impl<'a> Determined<'a> {
     /// Follows the dependencies of a select; `aliases` has the expressions of its list by name.
     pub(super) fn of(
         select: &Select,
-        known: &Known<'a>,
+        context: &GroupingContext<'a>,
         aliases: &HashMap<String, Expr>,
     ) -> Determined<'a> {
-        let tables = Tables::of(select, known);
+        let tables = Tables::of(select, context);
         let mut grouped = HashSet::new();
         let mut unplaced = HashSet::new();
         for expr in flat_keys(select) {

@@ -18,26 +18,30 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::Loose;
 use super::columns::expand_wildcards;
+use super::context::{GroupingContext, aliases};
 use super::determined::Determined;
 use super::group_by::{flat_keys, is_rolled_up, position};
 use super::keys::{constant, keys};
-use super::known::{Known, aliases};
 use super::tables::Tables;
 use crate::select_list::{expression_of, is_wildcard};
 use crate::walk;
 
 /// Makes a select that neither groups nor aggregates one that groups, if its order needs it;
 /// whether it did.
-pub(super) fn group(select: &mut Select, order_by: Option<&OrderBy>, known: &Known<'_>) -> bool {
+pub(super) fn group(
+    select: &mut Select,
+    order_by: Option<&OrderBy>,
+    context: &GroupingContext<'_>,
+) -> bool {
     let Some(OrderByKind::Expressions(list)) = order_by.map(|order_by| &order_by.kind) else {
         return false;
     };
     let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
-    if !is_distinct || known.bindings.only_full_group_by {
+    if !is_distinct || context.bindings.only_full_group_by {
         return false;
     }
     let mut grouped = select.clone();
-    expand_wildcards(&mut grouped, Tables::of(select, known).all());
+    expand_wildcards(&mut grouped, Tables::of(select, context).all());
     let mut is_window = |expr: &Expr| matches!(expr, Expr::Function(call) if call.over.is_some());
     if grouped.projection.iter().any(is_wildcard)
         || walk::finds(&grouped.projection, &mut is_window)
@@ -53,10 +57,10 @@ pub(super) fn group(select: &mut Select, order_by: Option<&OrderBy>, known: &Kno
     grouped.distinct = None;
     let named = aliases(&grouped);
     let keys = keys(&grouped, &named);
-    let determined = Determined::of(&grouped, known, &named);
+    let determined = Determined::of(&grouped, context, &named);
     let outputs = named.into_keys().collect();
     let is_needed = list.iter().any(|by| {
-        let aggregates = &known.bindings.aggregates;
+        let aggregates = &context.bindings.aggregates;
         let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
         let _ = walk::write(&mut by.expr.clone(), &mut found);
         found.first.is_some()
@@ -68,12 +72,12 @@ pub(super) fn group(select: &mut Select, order_by: Option<&OrderBy>, known: &Kno
 }
 
 /// Takes DISTINCT from a select that groups by nothing but what it selects.
-pub(super) fn leave_out(select: &mut Select, known: &Known<'_>) {
+pub(super) fn leave_out(select: &mut Select, context: &GroupingContext<'_>) {
     let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
-    if !is_distinct || known.bindings.only_full_group_by || is_rolled_up(select) {
+    if !is_distinct || context.bindings.only_full_group_by || is_rolled_up(select) {
         return;
     }
-    let tables = Tables::of(select, known);
+    let tables = Tables::of(select, context);
     let is_selected = |key: &&Expr| {
         let place = tables.find(key);
         let is_alias = |name: &str| {

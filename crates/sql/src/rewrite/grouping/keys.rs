@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::ast::{
 use mayfly_types::{ErrorCode, MySqlError};
 
 use super::columns::relations;
+use super::context::{GroupingContext, has_aggregate};
 use super::group_by::{flat_keys, position};
-use super::known::{Known, has_aggregate};
 use crate::bindings::Bindings;
 use crate::rewrite::call;
 use crate::rewrite::found_columns::finds_column;
@@ -20,17 +20,17 @@ use crate::walk;
 pub(super) fn check_keys(
     select: &Select,
     aliases: &HashMap<String, Expr>,
-    known: &Known<'_>,
+    context: &GroupingContext<'_>,
 ) -> Result<(), MySqlError> {
-    let aggregates = &known.bindings.aggregates;
+    let aggregates = &context.bindings.aggregates;
     let spelled = |name: &str| {
-        known
+        context
             .spellings
             .get(name)
             .cloned()
             .unwrap_or(name.to_owned())
     };
-    let columns = relations(select, known.bindings);
+    let columns = relations(select, context.bindings);
     let is_column = |name: &str| {
         columns.as_ref().is_none_or(|tables| {
             let mut tables = tables.iter().map(|(.., table)| table);

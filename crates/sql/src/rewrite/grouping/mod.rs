@@ -9,12 +9,12 @@
 //! tables have a column of one name this is too generous; the planner then refuses what is left.
 
 mod columns;
+mod context;
 mod dependencies;
 mod determined;
 mod distinct;
 mod group_by;
 mod keys;
-mod known;
 mod tables;
 
 use std::collections::{HashMap, HashSet};
@@ -32,23 +32,23 @@ use crate::bindings::Bindings;
 use crate::walk;
 pub(super) use columns::relations;
 use columns::{expand_wildcards, name_of, refusal};
+use context::aliases;
+pub(super) use context::{GroupingContext, has_aggregate, is_aggregate};
 use determined::Determined;
 pub(super) use group_by::position;
 use keys::{check_keys, key, keys, write_out_numbers};
-use known::aliases;
-pub(super) use known::{Known, has_aggregate, is_aggregate};
 
 /// Applies the rules to the selects of a query body.
 pub(super) fn apply(
     body: &mut SetExpr,
     order_by: Option<&mut OrderBy>,
-    known: &Known<'_>,
+    context: &GroupingContext<'_>,
 ) -> Result<(), MySqlError> {
     match body {
-        SetExpr::Select(select) => apply_select(select, order_by, known),
+        SetExpr::Select(select) => apply_select(select, order_by, context),
         SetExpr::SetOperation { left, right, .. } => {
-            apply(left, None, known)?;
-            apply(right, None, known)
+            apply(left, None, context)?;
+            apply(right, None, context)
         }
         _ => Ok(()),
     }
@@ -57,9 +57,9 @@ pub(super) fn apply(
 fn apply_select(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
-    known: &Known<'_>,
+    context: &GroupingContext<'_>,
 ) -> Result<(), MySqlError> {
-    let bindings = known.bindings;
+    let bindings = context.bindings;
     let aggregates = &bindings.aggregates;
     let mut grouped = is_grouped(select);
     let mut aggregated = select
@@ -75,19 +75,19 @@ fn apply_select(
     }
     if !grouped && !aggregated {
         having_as_where(select);
-        grouped = distinct::group(select, order_by.as_deref(), known);
+        grouped = distinct::group(select, order_by.as_deref(), context);
         if !grouped {
             return Ok(());
         }
     } else if grouped {
-        distinct::leave_out(select, known);
+        distinct::leave_out(select, context);
     }
     let named = aliases(select);
-    check_keys(select, &named, known)?;
+    check_keys(select, &named, context)?;
     let keys = keys(select, &named);
     let mut outputs: HashSet<String> = named.keys().cloned().collect();
     write_out_numbers(select, &named, bindings);
-    let determined = Determined::of(select, known, &named);
+    let determined = Determined::of(select, context, &named);
     if !bindings.only_full_group_by || !determined.is_empty() {
         expand_wildcards(select, determined.tables());
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::sql::sqlparser::ast::{Expr, Select, TableFactor};
 
-use super::known::Known;
+use super::context::GroupingContext;
 use crate::bindings::BoundTable;
 use crate::from_list;
 use crate::references::table_name;
@@ -46,16 +46,16 @@ pub(super) struct Tables<'a>(pub(super) Vec<Table<'a>>);
 
 impl<'a> Tables<'a> {
     /// The tables of the FROM list of a select.
-    pub(super) fn of(select: &Select, known: &Known<'a>) -> Tables<'a> {
+    pub(super) fn of(select: &Select, context: &GroupingContext<'a>) -> Tables<'a> {
         let tables = from_list::tables(&select.from).into_iter().map(|factor| {
             // The table of a common table expression may have the name of another.
             let is_common = match factor {
                 TableFactor::Table { name, .. } => table_name(name).is_some_and(|name| {
-                    name.database.is_none() && known.ctes.iter().any(|cte| cte.name == name.table)
+                    name.database.is_none() && context.ctes.iter().any(|cte| cte.name == name.table)
                 }),
                 _ => false,
             };
-            match base_table(factor, known.bindings).filter(|_| !is_common) {
+            match base_table(factor, context.bindings).filter(|_| !is_common) {
                 Some((alias, _, _, bound)) => Table::of(Some(alias), Some(bound)),
                 None => Table::of(from_list::alias(factor), None),
             }

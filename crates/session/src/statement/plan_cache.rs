@@ -14,8 +14,8 @@ use mayfly_sql::functions::SessionValues;
 use mayfly_sql::slot_labels::SlotLabel;
 
 use super::apart::Apart;
-use super::kept_constants::{Constants, KeptConstants, StatementValues};
-use super::meant_tables::Meanings;
+use super::name_resolution::Meanings;
+use super::plan_constants::{Constants, KeptConstants, StatementValues};
 use crate::column_info::ColumnInfo;
 use crate::digests::DigestCell;
 

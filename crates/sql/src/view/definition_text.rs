@@ -1,4 +1,4 @@
-//! The text that is kept of a view.
+//! The text that defines a view.
 //!
 //! It is the text of its query as it was written, changed in three ways: each `*` becomes the
 //! columns that it shows now, so that none is added later; comments go, since a dump writes the
@@ -30,7 +30,7 @@ use crate::walk;
 ///
 /// # Errors
 /// Those for which the columns behind a `*` are not known.
-pub fn kept_text(
+pub fn definition_text(
     view: &CreateView,
     database: &str,
     source: &Source,
@@ -173,7 +173,7 @@ mod tests {
             let place = (database.to_owned(), "t".to_owned());
             bindings.tables.insert(place, table.clone());
         }
-        match kept_text(&view, "d", &source, &bindings) {
+        match definition_text(&view, "d", &source, &bindings) {
             Ok(kept) => kept,
             Err(error) => error.code.to_string(),
         }

@@ -9,7 +9,7 @@ use crate::bindings::Bindings;
 use crate::walk;
 
 /// What the rules know of the statement.
-pub(in crate::rewrite) struct Known<'a> {
+pub(in crate::rewrite) struct GroupingContext<'a> {
     pub(in crate::rewrite) bindings: &'a Bindings,
     /// How names in lower case were written.
     pub(in crate::rewrite) spellings: &'a HashMap<String, String>,
