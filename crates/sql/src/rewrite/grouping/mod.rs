@@ -96,7 +96,10 @@ fn apply_select(
         refusal(select, column, number, clause, grouped, bindings)
     };
     for (index, item) in select.projection.iter_mut().enumerate() {
-        let mut found = Loose::new(&keys, aggregates, None, &determined);
+        let mut found = Loose {
+            passes_outer: true,
+            ..Loose::new(&keys, aggregates, None, &determined)
+        };
         match item {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
                 let _ = walk::write(expr, &mut found);
