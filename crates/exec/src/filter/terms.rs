@@ -512,7 +512,8 @@ fn is_integer_arithmetic(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
         zero.is_ok_and(|zero| zero == *value)
     };
     let is_whole = match call.fun().name() {
-        "+" | "-" | "*" => true,
+        // One operator, or several on more operands.
+        name if !name.is_empty() && name.bytes().all(|symbol| b"+-*.".contains(&symbol)) => true,
         "mod" => {
             let divisor = call.args().last();
             let divisor = divisor.and_then(|divisor| divisor.downcast_ref::<Literal>());

@@ -21,7 +21,7 @@ use super::compare::{compare, compare_later, truth};
 use super::kind::{Kind, is_truth, kind};
 use super::listed;
 use super::nameless::data_type_of;
-use crate::functions::arithmetic::{self, DIVISION_DIGITS, arithmetic_with};
+use crate::functions::arithmetic::{self, DIVISION_DIGITS};
 use crate::functions::own::{
     AVG_RESULT, SUM_ARGUMENT, SUM_RESULT, TO_BOOLEAN, TO_DOUBLE, TUPLE_KEY,
 };
@@ -100,9 +100,18 @@ fn number_of_bytes(expr: Expr) -> Expr {
 /// Whether an expression is a number by its form: what an operator makes of two operands.
 fn is_number(expr: &Expr) -> bool {
     match expr {
-        Expr::ScalarFunction(call) => call.args.len() == 2 && arithmetic::is_operator(&call.func),
+        Expr::ScalarFunction(call) => {
+            arithmetic::is_chain(&call.func)
+                || call.args.len() == 2 && arithmetic::is_operator(&call.func)
+        }
         _ => false,
     }
+}
+
+/// Whether a column or a constant is a number wherever it stands.
+fn is_plain_number(expr: &Expr, schema: &DFSchema) -> bool {
+    let data_type = data_type_of(expr, schema);
+    data_type.is_ok_and(|of| of.is_numeric()) && listed::list_of(expr, schema).is_none()
 }
 
 /// The comparison that an operator is.
@@ -171,7 +180,10 @@ impl ExprPlanner for Operators {
                 On::Add if interval(&right)? => call("date_add", vec![left, right]),
                 On::Add if interval(&left)? => call("date_add", vec![right, left]),
                 On::Subtract if interval(&right)? => call("date_sub", vec![left, right]),
-                _ => arithmetic_with(on, self.division_digits()).call(vec![left, right]),
+                _ => {
+                    let is_number = |expr: &Expr| is_plain_number(expr, schema);
+                    arithmetic::applied(on, self.division_digits(), left, right, &is_number)
+                }
             }));
         }
         // What a column of a list counts is known when the statement is typed.

@@ -219,6 +219,7 @@ fn expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Like(like) => predicates::like_of(like, schema)?,
         Expr::Case(case) => case_of(case, schema)?,
         Expr::Cast(cast) => cast_of(cast, schema)?,
+        Expr::ScalarFunction(call) if arithmetic::is_chain(&call.func) => chain_of(call, schema)?,
         Expr::ScalarFunction(function) => function_of(function, schema)?,
         Expr::ScalarSubquery(query) => subquery::value(query)?,
         Expr::WindowFunction(window) => {
@@ -366,6 +367,25 @@ fn function_of(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
         }
         (call, _) => call,
     })
+}
+
+/// A long sum, whose steps have types of their own.
+fn chain_of(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let ScalarFunction { func, args } = call;
+    let texts = arithmetic::operand_texts(&args);
+    let mut args = listed::arguments(&func, args, schema)?;
+    let fields = args.iter().map(|argument| field_of(argument, schema));
+    let fields = fields.collect::<Result<Vec<_>>>()?;
+    let decided = arithmetic::decide_chain(&func, &fields, &args, texts)?;
+    let Some((decided, is_exact)) = decided else {
+        return Ok(Expr::ScalarFunction(ScalarFunction::new_udf(func, args)));
+    };
+    // No other step has a division for an operand.
+    if is_exact && let Some(first) = args.first_mut() {
+        *first = intermediate(std::mem::take(first), schema)?;
+    }
+    let call = ScalarFunction::new_udf(Arc::new(decided), args);
+    Ok(Expr::ScalarFunction(call))
 }
 
 /// A division inside another operator keeps more digits than it shows.

@@ -8,12 +8,14 @@
 //! values fit, otherwise on 256.
 
 mod batch;
+mod chain;
 mod exact;
 mod exact_values;
 mod named;
 mod operator;
 mod refusing;
 mod shown;
+mod shown_text;
 mod types;
 mod whole;
 
@@ -30,9 +32,10 @@ use datafusion::logical_expr::{
 };
 use mayfly_types::{ColumnType, ErrorCode, MySqlError};
 
+pub(crate) use chain::{applied, decide as decide_chain, decided, is_chain, is_operator};
 pub use refusing::refusing_zero;
 pub(crate) use refusing::refusing_zero_in;
-pub(crate) use shown::{in_databases, text};
+pub(crate) use shown::{in_databases, operand_texts, text};
 
 use super::call::{Call, Callee, invoke};
 use super::define::{nameless, unbounded};
@@ -40,6 +43,7 @@ use super::raise::raise;
 use super::unify::decimal;
 use crate::planning;
 pub(crate) use operator::Operator;
+use shown_text::ShownText;
 
 /// The digits that `/` adds behind the point, unless `div_precision_increment` says otherwise.
 pub(crate) const DIVISION_DIGITS: u8 = 4;
@@ -48,7 +52,7 @@ pub(crate) const DIVISION_DIGITS: u8 = 4;
 struct Arithmetic {
     operator: Operator,
     /// The expression for the text of an error; empty until the plan is typed.
-    text: String,
+    text: ShownText,
     /// The result type once the plan is typed: constants may be folded later, types must stay.
     decided: Option<ColumnType>,
     /// Digits that the result has behind the point for the operator around it, cut off instead of
@@ -75,7 +79,7 @@ impl Arithmetic {
     fn new(operator: Operator, more_digits: u8) -> Self {
         Self {
             operator,
-            text: String::new(),
+            text: ShownText::default(),
             decided: None,
             intermediate: false,
             more_digits,
@@ -83,11 +87,6 @@ impl Arithmetic {
             signature: Signature::user_defined(Volatility::Immutable),
         }
     }
-}
-
-/// Whether the function is an operator.
-pub(crate) fn is_operator(function: &ScalarUDF) -> bool {
-    function.inner().downcast_ref::<Arithmetic>().is_some()
 }
 
 /// Whether a function is an operator that never warns: its numbers fit, or it fails.
@@ -159,18 +158,11 @@ pub(crate) fn decide(function: &ScalarUDF, of: &ColumnType, text: String) -> Opt
     let operator = function.inner().downcast_ref::<Arithmetic>()?;
     operator.decided.is_none().then(|| {
         ScalarUDF::new_from_impl(Arithmetic {
-            text,
+            text: text.into(),
             decided: Some(of.clone()),
             ..operator.clone()
         })
     })
-}
-
-/// What an operator returns whose result type is decided.
-pub(crate) fn decided(function: &ScalarUDF) -> Option<FieldRef> {
-    let operator = function.inner().downcast_ref::<Arithmetic>()?;
-    let of = operator.decided.as_ref()?;
-    Some(Arc::new(of.to_arrow(operator.operator.name(), true)))
 }
 
 impl Arithmetic {

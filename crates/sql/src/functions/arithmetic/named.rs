@@ -15,11 +15,14 @@ use super::operator::Operator;
 /// Nodes of an expression whose name is spelled.
 const SPELLED_MAX: usize = 48;
 
+/// Characters of an operator's symbol, at most.
+const SYMBOL_MAX: usize = 3;
+
 /// The name of an operator with its operands.
 pub(super) fn name(operator: Operator, operands: &[Expr]) -> String {
     let mut rest = SPELLED_MAX;
     if !operands.iter().all(|operand| is_small(operand, &mut rest)) {
-        return digest(operator, operands);
+        return digest(operator.symbol(), operands);
     }
     let names: Vec<String> = operands
         .iter()
@@ -30,6 +33,11 @@ pub(super) fn name(operator: Operator, operands: &[Expr]) -> String {
         [left, right] => format!("({left} {} {right})", operator.symbol()),
         _ => operator.symbol().to_owned(),
     }
+}
+
+/// The name of a chain of operators, which is a program on operands.
+pub(super) fn name_of_chain(program: &str, operands: &[Expr]) -> String {
+    digest(program, operands)
 }
 
 /// Whether an expression has no more nodes than are left; each takes one of them.
@@ -46,18 +54,20 @@ fn is_small(expr: &Expr, rest: &mut usize) -> bool {
     }
 }
 
-fn digest(operator: Operator, operands: &[Expr]) -> String {
+fn digest(symbols: &str, operands: &[Expr]) -> String {
     // Two of 64 bits: names that are alike would be one column.
     let mut hashers = [1, 2].map(|seed| QualityRandomState::with_seed(seed).build_hasher());
     for hasher in &mut hashers {
-        operator.symbol().hash(hasher);
+        symbols.hash(hasher);
         operands.len().hash(hasher);
         for operand in operands {
             add(operand, hasher);
         }
     }
     let [first, second] = hashers.map(|hasher| hasher.finish());
-    format!("{}#{first:016x}{second:016x}", operator.symbol())
+    // The first of a chain say enough.
+    let symbol: String = symbols.chars().take(SYMBOL_MAX).collect();
+    format!("{symbol}#{first:016x}{second:016x}")
 }
 
 /// Adds what the name of an expression would show: no casts, which come and go while a plan is

@@ -5,11 +5,15 @@ use std::collections::HashMap;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use mayfly_types::ColumnType;
 
-use super::Arithmetic;
+use super::shown_text::text_in_databases;
+use super::{Arithmetic, chain};
 use crate::functions::{cast, own};
 
 /// The expression of a call as an error shows it; empty for what is no operator.
 pub(crate) fn text(function: &ScalarUDF, arguments: &[Expr]) -> String {
+    if let Some(text) = chain::text(function, || operand_texts(arguments)) {
+        return text;
+    }
     let operator = function.inner().downcast_ref::<Arithmetic>();
     operator.map_or(String::new(), |operator| {
         let shown: Vec<String> = arguments.iter().map(shown).collect();
@@ -19,6 +23,11 @@ pub(crate) fn text(function: &ScalarUDF, arguments: &[Expr]) -> String {
             _ => String::new(),
         }
     })
+}
+
+/// The operands of a call as errors show them.
+pub(crate) fn operand_texts(arguments: &[Expr]) -> Vec<String> {
+    arguments.iter().map(shown).collect()
 }
 
 /// An operand as an error shows it: columns in backquotes, constants as they were written.
@@ -65,69 +74,18 @@ fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
     }
 }
 
-/// The text of an expression with the databases of its tables; `None` if it names none of these
-/// tables without its database.
-fn text_in_databases(text: &str, databases: &HashMap<String, String>) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
-    let mut is_changed = false;
-    let mut rest = text;
-    while let Some(start) = rest.find('`') {
-        let Some(length) = rest[start + 1..].find('`') else {
-            break;
-        };
-        let (before, end) = (&rest[..start], start + length + 2);
-        let is_table = rest[end..].starts_with(".`") && !before.ends_with('.');
-        let database = databases.get(&rest[start + 1..end - 1]);
-        out.push_str(before);
-        if let Some(database) = database.filter(|_| is_table) {
-            out.push_str(&format!("`{database}`."));
-            is_changed = true;
-        }
-        out.push_str(&rest[start..end]);
-        rest = &rest[end..];
-    }
-    out.push_str(rest);
-    is_changed.then_some(out)
-}
-
 /// The same operator, whose errors name tables with their databases; `None` if they name no table.
 pub(crate) fn in_databases(
     function: &ScalarUDF,
     databases: &HashMap<String, String>,
 ) -> Option<ScalarUDF> {
+    if chain::is_chain(function) {
+        return chain::in_databases(function, databases);
+    }
     let operator = function.inner().downcast_ref::<Arithmetic>()?;
-    let text = text_in_databases(&operator.text, databases)?;
+    let text = text_in_databases(operator.text.as_str(), databases)?;
     Some(ScalarUDF::new_from_impl(Arithmetic {
-        text,
+        text: text.into(),
         ..operator.clone()
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::text_in_databases;
-
-    #[test]
-    fn tables_are_named_with_their_databases() {
-        let databases = HashMap::from([("t".to_owned(), "test".to_owned())]);
-        for (text, named) in [
-            ("(`t`.`a` + 1)", Some("(`test`.`t`.`a` + 1)")),
-            (
-                "(-(`t`.`a`) - `u`.`t`)",
-                Some("(-(`test`.`t`.`a`) - `u`.`t`)"),
-            ),
-            ("(`other`.`t`.`a` + 1)", None),
-            ("(`t` + 1)", None),
-            ("('`' + 1)", None),
-            ("", None),
-        ] {
-            assert_eq!(
-                text_in_databases(text, &databases).as_deref(),
-                named,
-                "{text}"
-            );
-        }
-    }
 }
