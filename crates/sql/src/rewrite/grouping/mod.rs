@@ -96,10 +96,7 @@ fn apply_select(
         refusal(select, column, number, clause, grouped, bindings)
     };
     for (index, item) in select.projection.iter_mut().enumerate() {
-        let mut found = Loose {
-            passes_outer: true,
-            ..Loose::new(&keys, aggregates, None, &determined)
-        };
+        let mut found = Loose::new(&keys, aggregates, None, &determined);
         match item {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
                 let _ = walk::write(expr, &mut found);
@@ -135,10 +132,7 @@ fn apply_select(
         shadow_columns(select, named, &keys, aggregates);
     }
     if let Some(having) = &mut select.having {
-        let mut found = Loose {
-            passes_outer: true,
-            ..Loose::new(&keys, aggregates, Some(&outputs), &determined)
-        };
+        let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
         let _ = walk::write(having, &mut found);
         if let Some(column) = found.undetermined
             && bindings.only_full_group_by
@@ -152,7 +146,10 @@ fn apply_select(
     }) = order_by
     {
         for (index, by) in list.iter_mut().enumerate() {
-            let mut found = Loose::new(&keys, aggregates, Some(&outputs), &determined);
+            let mut found = Loose {
+                passes_outer: false,
+                ..Loose::new(&keys, aggregates, Some(&outputs), &determined)
+            };
             let _ = walk::write(&mut by.expr, &mut found);
             if let Some(column) = found.undetermined
                 && bindings.only_full_group_by
@@ -292,7 +289,7 @@ impl<'a> Loose<'a> {
             aggregates,
             outputs,
             determined,
-            passes_outer: false,
+            passes_outer: true,
             safe: Vec::new(),
             first: None,
             undetermined: None,
