@@ -17,7 +17,12 @@ const SUBQUERIES: usize = 150;
 /// Subqueries in three inside one another may want more memory than the least budget has.
 const DEPTH_MAX: u32 = 2;
 const OUTER_ROWS: u64 = 7;
-const TABLES: [(&str, u64); 3] = [("t", OUTER_ROWS), ("u", 25), ("v", 18)];
+/// Tables with their rows and keys, which subqueries ask for values of outer rows.
+const TABLES: [(&str, u64, &str); 3] = [
+    ("t", OUTER_ROWS, ""),
+    ("u", 25, ", KEY (a), KEY (d)"),
+    ("v", 18, ", KEY (b, a)"),
+];
 const NUMBERS: [&str; 4] = ["id", "a", "b", "d"];
 
 /// A subquery as a text, in which outer columns stand as `o.column`.
@@ -214,9 +219,9 @@ async fn make(session: &mut Session, random: &mut Random) {
         true => "NULL".to_owned(),
         false => random.below(below).to_string(),
     };
-    for (table, count) in TABLES {
+    for (table, count, keys) in TABLES {
         let columns = "id INT PRIMARY KEY, a INT, b INT, d DECIMAL(6,2)";
-        rows(session, &format!("CREATE TABLE {table} ({columns})")).await;
+        rows(session, &format!("CREATE TABLE {table} ({columns}{keys})")).await;
         for id in 1..=count {
             let values = [5, 7, 10].map(|below| or_null(random, below));
             let insert = format!("INSERT INTO {table} VALUES ({id}, {})", values.join(", "));

@@ -6,6 +6,7 @@
 //! Operators look for the extension in the task context. In a program that sets none, they use
 //! the account behind the memory pool, so [`install`](crate::install) alone is enough.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::{Result, plan_datafusion_err};
@@ -83,7 +84,8 @@ impl StatementContext {
     }
 }
 
-/// The context of a task with one more extension.
+/// The context of a task with one more extension. It knows no functions by their names: those of a
+/// plan are in the plan.
 pub(crate) fn with_extension<T: Send + Sync + 'static>(
     context: &TaskContext,
     extension: Arc<T>,
@@ -93,10 +95,10 @@ pub(crate) fn with_extension<T: Send + Sync + 'static>(
         context.task_id(),
         context.session_id(),
         config.with_extension(extension),
-        context.scalar_functions().clone(),
-        context.higher_order_functions().clone(),
-        context.aggregate_functions().clone(),
-        context.window_functions().clone(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
         context.runtime_env(),
     ))
 }

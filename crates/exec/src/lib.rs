@@ -116,7 +116,7 @@ pub use reads::{Searched, TableReads};
 pub use recursion::{RecursionOperator, RecursionTooDeep, WorkRows};
 pub use report::{Report, TempTable, Why, next_temp_table_id};
 pub use rule::{PlannedTempTable, SwapOperators, planned_temp_tables, temp_tables_of};
-pub use short_plan::{ShortPlan, ShortRun, Size};
+pub use short_plan::{Filtered, ShortPlan, ShortRun, Size};
 pub use sideways::SidewaysOperator;
 pub use table_scan::TableScan;
 pub use time_slice::TimeSlice;

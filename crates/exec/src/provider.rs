@@ -4,6 +4,7 @@
 //! `table_scan`.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -14,7 +15,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use mayfly_space::Reservation;
-use mayfly_table::{Change, Table, TableSnapshot};
+use mayfly_table::{ByKey, Change, Search, Table, TableSnapshot};
 
 use crate::batches::batch_of;
 use crate::by_key::{self, Choice, Found, FoundRows, KEY_SCAN_ROW_BYTES, KeyScan, reserved};
@@ -31,7 +32,7 @@ pub struct TableSource {
     table: Arc<Table>,
     schema: SchemaRef,
     /// The rows that are to be read; those at the time of planning without one.
-    snapshot: Option<TableSnapshot>,
+    snapshot: Option<Arc<TableSnapshot>>,
 }
 
 impl TableSource {
@@ -44,6 +45,14 @@ impl TableSource {
         }
     }
 
+    /// The provider of the rows of a snapshot.
+    pub(crate) fn of_snapshot(table: Arc<Table>, snapshot: Arc<TableSnapshot>) -> Self {
+        Self {
+            snapshot: Some(snapshot),
+            ..Self::new(table)
+        }
+    }
+
     /// The provider of the rows that a change sees, with their ids in a last column of this name.
     pub fn with_row_ids(change: &Change, name: &str) -> Self {
         let table = Arc::clone(change.table());
@@ -52,7 +61,7 @@ impl TableSource {
         Self {
             schema: Arc::new(Schema::new(fields)),
             table,
-            snapshot: Some(change.snapshot().clone()),
+            snapshot: Some(Arc::new(change.snapshot().clone())),
         }
     }
 
@@ -86,7 +95,7 @@ impl TableSource {
         })
     }
 
-    /// Reads them at once, if they are few: `None` if they are more than `most`.
+    /// Finds them, if they are few: `None` if they are more than `most`.
     ///
     /// # Errors
     /// If a page or an index cannot be read.
@@ -101,9 +110,13 @@ impl TableSource {
             let rows = rows as u64;
             rows > most.rows || bytes_of(&self.table, rows) > most.bytes_read
         };
-        let (rows, searched) = match self.by_key(columns, filters)? {
+        let (parts, searched, count) = match self.by_key(columns, filters)? {
             Some(by_key) if is_much(by_key.rows.count()) => return Ok(None),
-            Some(by_key) => (by_key.rows.read()?, Some(by_key.searched)),
+            Some(by_key) => {
+                let rows = by_key.rows.read()?;
+                let count = rows.num_rows();
+                (Parts::Found(Some(rows)), Some(by_key.searched), count)
+            }
             None => {
                 let source = self.source(columns.clone(), Vec::new());
                 let snapshot = &source.snapshot;
@@ -111,16 +124,17 @@ impl TableSource {
                     None => snapshot.batch_count(),
                     Some(limit) => batches_within(snapshot, limit),
                 };
-                if is_much((0..batches).map(|index| snapshot.rows_of(index)).sum()) {
+                let count = (0..batches).map(|index| snapshot.rows_of(index)).sum();
+                if is_much(count) {
                     return Ok(None);
                 }
-                (source.batches(0..batches)?, None)
+                (Parts::Pages(source, 0..batches), None, count)
             }
         };
-        let count = rows.num_rows();
         Ok(Some(RowsNow {
             bytes_read: bytes_of(&self.table, count as u64),
-            rows,
+            schema: Arc::clone(&columns.schema),
+            parts,
             reads: match searched {
                 Some(searched) => searched.reads(count),
                 None => TableReads::of_scan(count),
@@ -138,11 +152,10 @@ impl TableSource {
     /// All rows, with conditions that may narrow a search.
     pub(crate) fn source(&self, columns: ScanColumns, filters: Vec<Expr>) -> Source {
         let snapshot = self.snapshot.clone();
-        let snapshot = snapshot.unwrap_or_else(|| self.table.snapshot());
         Source {
             table: Arc::clone(&self.table),
             columns,
-            snapshot: Arc::new(snapshot),
+            snapshot: snapshot.unwrap_or_else(|| Arc::new(self.table.snapshot())),
             filters,
             found: None,
         }
@@ -176,11 +189,9 @@ impl TableSource {
         if choice.is_covered {
             return self.covered(choice, found, columns, limit);
         }
-        let searched = self.table.search(&choice.searches, limit);
-        let Some((now, numbers)) = searched.map_err(table_error)? else {
+        let Some((snapshot, numbers)) = self.searched(&choice.searches, limit)? else {
             return Ok(None);
         };
-        let snapshot = self.snapshot.clone().unwrap_or(now);
         // Where the numbers and ids of the rows find no room, the table is scanned.
         let bytes = numbers.len() as u64 * KEY_SCAN_ROW_BYTES;
         let Some(reservation) = reserved(snapshot.account(), bytes) else {
@@ -190,7 +201,7 @@ impl TableSource {
         let source = Source {
             table: Arc::clone(&self.table),
             columns: columns.clone(),
-            snapshot: Arc::new(snapshot),
+            snapshot,
             filters: Vec::new(),
             found: Some(ids.len()),
         };
@@ -200,6 +211,24 @@ impl TableSource {
             searched: Searched::of(&self.table, &choice.searches),
             reservation,
         }))
+    }
+
+    /// The numbers of the rows that searches find, and the snapshot that has them; `None` if they
+    /// are more than `limit`, or the keys are those of other rows by now.
+    fn searched(
+        &self,
+        searches: &[Search],
+        limit: usize,
+    ) -> Result<Option<(Arc<TableSnapshot>, Vec<u64>)>> {
+        let Some(seen) = &self.snapshot else {
+            let found = self.table.search(searches, limit).map_err(table_error)?;
+            return Ok(found.map(|(now, numbers)| (Arc::new(now), numbers)));
+        };
+        let found = self.table.search_seen(seen, searches, limit);
+        Ok(match found.map_err(table_error)? {
+            ByKey::Found(numbers) => Some((Arc::clone(seen), numbers)),
+            ByKey::TooMany | ByKey::Changed => None,
+        })
     }
 
     /// The rows that a key finds and holds.
@@ -249,15 +278,79 @@ struct FoundByKey {
     reservation: Option<Reservation>,
 }
 
-/// Rows of a table that were read at once.
+/// Rows of a table that are few.
 pub(crate) struct RowsNow {
-    pub(crate) rows: RecordBatch,
+    parts: Parts,
+    schema: SchemaRef,
     /// Bytes of the table that they are, about.
     pub(crate) bytes_read: u64,
-    /// How they were read.
+    /// How they are read.
     pub(crate) reads: TableReads,
     /// Whether a key found them.
     pub(crate) is_by_key: bool,
+}
+
+enum Parts {
+    /// Those that a key found.
+    Found(Option<RecordBatch>),
+    /// The pages that are to be read.
+    Pages(Source, Range<usize>),
+}
+
+impl RowsNow {
+    /// Some batches of a table, which are not read yet.
+    pub(crate) fn of_batches(source: Source, batches: Range<usize>) -> RowsNow {
+        let snapshot = &source.snapshot;
+        let count = batches.clone().map(|index| snapshot.rows_of(index)).sum();
+        RowsNow {
+            bytes_read: bytes_of(&source.table, count as u64),
+            reads: TableReads::of_scan(count),
+            schema: source.schema(),
+            parts: Parts::Pages(source, batches),
+            is_by_key: false,
+        }
+    }
+
+    /// None of them, since no row is asked for.
+    pub(crate) fn none(schema: SchemaRef) -> RowsNow {
+        RowsNow {
+            parts: Parts::Found(None),
+            schema,
+            bytes_read: 0,
+            reads: TableReads::default(),
+            is_by_key: true,
+        }
+    }
+
+    /// What is shown of them.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// All of them in one batch.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    pub(crate) fn read(self) -> Result<RecordBatch> {
+        match self.parts {
+            Parts::Found(rows) => Ok(rows.unwrap_or_else(|| RecordBatch::new_empty(self.schema))),
+            Parts::Pages(source, batches) => source.batches(batches),
+        }
+    }
+
+    /// Those of the next page; `None` behind the last.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
+        match &mut self.parts {
+            Parts::Found(rows) => Ok(rows.take()),
+            Parts::Pages(source, batches) => {
+                let page = batches.next();
+                page.map(|page| source.batches(page..page + 1)).transpose()
+            }
+        }
+    }
 }
 
 /// The bytes of some rows of a table, if they are as long as the others.

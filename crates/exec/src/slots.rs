@@ -39,7 +39,14 @@ thread_local! {
 
 /// The values of an outer row that a subquery names, by their place.
 #[derive(Debug, Default)]
-pub struct OuterRow(Mutex<Vec<ScalarValue>>);
+pub struct OuterRow(Mutex<RowValues>);
+
+#[derive(Debug, Default)]
+struct RowValues {
+    values: Vec<ScalarValue>,
+    /// The number of the operator whose runs see them.
+    owner: u64,
+}
 
 impl OuterRow {
     /// The expression of a value, in the plan of the subquery.
@@ -47,9 +54,26 @@ impl OuterRow {
         Slot::call(Values::OfRow(Arc::clone(self)), place, field)
     }
 
+    /// Makes who calls the only one that sets values from now on; returns its number. An operator
+    /// that was dropped in a run of a plan around it may not have ended yet when the next run
+    /// begins.
+    pub(crate) fn own(&self) -> u64 {
+        let mut row = lock(&self.0);
+        row.owner += 1;
+        row.owner
+    }
+
     /// Lets the next run see these values.
-    pub(crate) fn set(&self, values: Vec<ScalarValue>) {
-        *lock(&self.0) = values;
+    ///
+    /// # Errors
+    /// If another one has become the owner.
+    pub(crate) fn set(&self, owner: u64, values: Vec<ScalarValue>) -> Result<()> {
+        let mut row = lock(&self.0);
+        if row.owner != owner {
+            return internal_err!("two operators run one subquery at the same time");
+        }
+        row.values = values;
+        Ok(())
     }
 }
 
@@ -163,14 +187,22 @@ pub(crate) fn with_examples(filter: &Expr) -> Result<Expr> {
     filter.data()
 }
 
-/// Whether a function stands for a value of the run that this thread is in.
-pub(crate) fn is_of_thread(function: &ScalarUDF) -> bool {
-    slot_of_thread(function).is_some()
+fn slot_of(function: &ScalarUDF) -> Option<&Slot> {
+    function.inner().downcast_ref::<Slot>()
+}
+
+/// Whether a function stands for a value of a run: it is the same for all rows, and only read.
+pub(crate) fn is_slot(function: &ScalarUDF) -> bool {
+    slot_of(function).is_some()
+}
+
+/// Whether a function stands for a value of the row that a subquery runs for.
+pub(crate) fn is_of_outer_row(function: &ScalarUDF) -> bool {
+    slot_of(function).is_some_and(|slot| matches!(slot.values, Values::OfRow(_)))
 }
 
 fn slot_of_thread(function: &ScalarUDF) -> Option<&Slot> {
-    let slot = function.inner().downcast_ref::<Slot>()?;
-    matches!(slot.values, Values::OfThread).then_some(slot)
+    slot_of(function).filter(|slot| slot.values == Values::OfThread)
 }
 
 /// Runs something with values for the slots of plans.
@@ -218,7 +250,7 @@ impl Slot {
     fn value(&self) -> Result<ScalarValue> {
         let value = match &self.values {
             Values::OfThread => VALUES.with_borrow(|values| values.get(self.place).cloned()),
-            Values::OfRow(row) => lock(&row.0).get(self.place).cloned(),
+            Values::OfRow(row) => lock(&row.0).values.get(self.place).cloned(),
         };
         value.ok_or_else(|| internal_datafusion_err!("a plan runs without {}", self.name))
     }
@@ -280,10 +312,12 @@ mod tests {
         let Expr::ScalarFunction(call) = value(&rows[0]) else {
             panic!("a call");
         };
-        assert!(!is_of_thread(&call.func));
+        assert!(is_of_outer_row(&call.func));
         let slot = call.func.inner().downcast_ref::<Slot>().unwrap();
         assert!(slot.value().is_err());
-        rows[0].set(vec![ScalarValue::from(5)]);
+        let owners = [rows[0].own(), rows[0].own()];
+        assert!(rows[0].set(owners[0], vec![ScalarValue::from(4)]).is_err());
+        rows[0].set(owners[1], vec![ScalarValue::from(5)]).unwrap();
         assert_eq!(slot.value().unwrap(), ScalarValue::from(5));
         let condition = [col("k").gt(value(&rows[0]))];
         let filled = with_values(vec![ScalarValue::from(7)], || {

@@ -13,6 +13,15 @@ use mayfly_table::{Table, TableSnapshot};
 use crate::error::table_error;
 use crate::scan_columns::ScanColumns;
 
+/// Which rows of its tables a plan reads that runs again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowsOf {
+    /// Those of the moment of each run.
+    Now,
+    /// Those of one snapshot, each time.
+    Snapshot,
+}
+
 /// The rows of a table that a plan reads.
 #[derive(Clone)]
 pub(crate) struct Source {

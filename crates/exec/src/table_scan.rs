@@ -144,6 +144,11 @@ impl TableScan {
         self.limit.is_none().then(|| self.source.clone())
     }
 
+    /// What is read, and how many rows of it are enough.
+    pub(crate) fn source_and_limit(&self) -> (&Source, Option<usize>) {
+        (&self.source, self.limit)
+    }
+
     /// The rows that are read, and those beyond a limit.
     pub(crate) fn snapshot(&self) -> &TableSnapshot {
         &self.source.snapshot

@@ -17,7 +17,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use mayfly_table::Table;
+use mayfly_table::{Table, TableSnapshot};
 
 use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
 use crate::provider::{RowsNow, TableSource};
@@ -83,6 +83,7 @@ impl TableProvider for UnboundTable {
             projection: projection.cloned(),
             rows: UnboundRows {
                 table: Weak::clone(&self.table),
+                seen: None,
                 columns,
                 filters: filters.into(),
                 limit,
@@ -105,35 +106,56 @@ pub(crate) struct UnboundScan {
 #[derive(Clone)]
 pub(crate) struct UnboundRows {
     table: Weak<Table>,
+    /// The rows that are read; those of the moment without one.
+    seen: Option<Arc<TableSnapshot>>,
     columns: ScanColumns,
     filters: Arc<[Expr]>,
     limit: Option<usize>,
 }
 
 impl UnboundRows {
-    /// The rows of now, or those of them that a key finds; `None` if they are more than `most`, or
-    /// the table is gone.
+    /// The rows of a source; `limit` says that so many of them are enough.
+    pub(crate) fn of_source(source: &Source, limit: Option<usize>) -> UnboundRows {
+        UnboundRows {
+            table: Arc::downgrade(&source.table),
+            seen: Some(Arc::clone(&source.snapshot)),
+            columns: source.columns.clone(),
+            filters: source.filters.as_slice().into(),
+            limit,
+        }
+    }
+
+    /// Its table, with the rows that are read; `None` if it is gone.
+    fn table_source(&self) -> Option<TableSource> {
+        let table = self.table.upgrade()?;
+        Some(match &self.seen {
+            Some(seen) => TableSource::of_snapshot(table, Arc::clone(seen)),
+            None => TableSource::new(table),
+        })
+    }
+
+    /// The rows, or those of them that a key finds; `None` if they are more than `most`, or the
+    /// table is gone.
     ///
     /// # Errors
     /// If a page or an index cannot be read.
     pub(crate) fn rows_now(&self, most: Size) -> Result<Option<RowsNow>> {
-        let Some(table) = self.table.upgrade() else {
+        let Some(source) = self.table_source() else {
             return Ok(None);
         };
         let filters = filled(&self.filters)?;
-        TableSource::new(table).rows_now(&self.columns, &filters, self.limit, most)
+        source.rows_now(&self.columns, &filters, self.limit, most)
     }
 
-    /// The rows of now, and the conditions that may narrow a search; `None` if the table is gone.
+    /// The rows, and the conditions that may narrow a search; `None` if the table is gone.
     ///
     /// # Errors
     /// If a value of a condition is missing.
     pub(crate) fn source(&self) -> Result<Option<Source>> {
-        let Some(table) = self.table() else {
+        let Some(source) = self.table_source() else {
             return Ok(None);
         };
         let filters = filled(&self.filters)?.into_owned();
-        let source = TableSource::new(table);
         Ok(Some(source.source(self.columns.clone(), filters)))
     }
 

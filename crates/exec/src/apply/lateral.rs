@@ -9,7 +9,7 @@ use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{Stream, StreamExt, stream};
 
-use super::runs::Runs;
+use super::runs::{RunRows, Runs};
 
 /// The outer rows, each with the rows that the subquery has for it.
 pub(super) struct Lateral {
@@ -27,7 +27,7 @@ pub(super) struct At {
     columns: Vec<ArrayRef>,
     row: usize,
     /// What the subquery still has for it.
-    rows: Option<SendableRecordBatchStream>,
+    rows: Option<RunRows>,
     has_rows: bool,
 }
 
@@ -63,7 +63,7 @@ impl Lateral {
                 Some(rows) => rows,
                 None => self.runs.begin_run(&at.columns, at.row)?,
             };
-            match rows.next().await.transpose()? {
+            match rows.next().await? {
                 Some(found) => {
                     at.rows = Some(rows);
                     if found.num_rows() > 0 {

@@ -14,12 +14,17 @@
 //! and Aggregation", SIGMOD 2001), with the values that it has found kept as far as memory goes, as
 //! MySQL's server does for subqueries that it cannot unnest.
 //!
-//! **Cost**: a run of the plan for each combination of outer values: some twenty microseconds and
-//! what it reads (`docs/decisions/0032-subqueries-row-by-row.md`).
+//! A run over few rows goes through the steps of a [`ShortPlan`](crate::ShortPlan)
+//! (`short_runs`); any other one begins the plan anew. Its scans ask keys for the values of the row
+//! (`by_key/late_rule.rs`).
+//!
+//! **Cost**: a run for each combination of outer values: some ten microseconds and what it reads,
+//! some thirty where it is begun as a plan (`docs/decisions/0032-subqueries-row-by-row.md`).
 
 mod lateral;
 mod operator;
 mod runs;
+mod short_runs;
 mod subquery;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::lateral::Lateral;
 use super::runs::Runs;
+use super::short_runs::steps;
 use super::subquery::{Subquery, Yield};
 use crate::plan_node::{leaf_properties, node_over_input};
 use crate::slots::OuterRow;
@@ -46,12 +47,23 @@ impl ApplyOperator {
         let columns = columns.map(|column| (*column, schema.field(*column).data_type().clone()));
         let subquery = Subquery {
             plan,
+            short: None,
             row,
             columns: columns.collect(),
             varies,
             yields,
         };
         Self::over(input, subquery)
+    }
+
+    /// The same, whose runs that have little to do go through the steps of another plan of the
+    /// subquery: one of stock operators, over the same snapshots.
+    ///
+    /// # Errors
+    /// If an index cannot be read.
+    pub fn with_steps_of(mut self, stock: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+        self.subquery.short = steps(stock)?;
+        Ok(self)
     }
 
     fn over(input: Arc<dyn ExecutionPlan>, subquery: Subquery) -> Self {

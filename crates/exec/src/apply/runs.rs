@@ -14,6 +14,7 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::StreamExt;
 
+use super::short_runs::ShortRuns;
 use super::subquery::Subquery;
 use crate::context::{StatementContext, with_extension};
 use crate::report::{Report, TempTable};
@@ -25,6 +26,9 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 const VALUES_BYTES_MAX: usize = 4 << 20;
 /// What a value takes beside its own bytes and those of its key, about.
 const ENTRY_BYTES: usize = 64;
+
+/// How often others have the thread while tasks of a run end.
+const WAITS_MAX: u32 = 1 << 12;
 
 /// A subquery that stands for a value had more rows than one.
 #[derive(Debug)]
@@ -38,6 +42,24 @@ impl fmt::Display for SeveralRows {
 
 impl std::error::Error for SeveralRows {}
 
+/// The rows of a run.
+pub(super) enum RunRows {
+    /// They are there, in one batch.
+    There(Option<RecordBatch>),
+    /// They come while the plan runs.
+    Coming(SendableRecordBatchStream),
+}
+
+impl RunRows {
+    /// The next rows; `None` after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        match self {
+            RunRows::There(rows) => Ok(rows.take()),
+            RunRows::Coming(rows) => rows.next().await.transpose(),
+        }
+    }
+}
+
 /// A subquery while its operator runs.
 pub(super) struct Runs {
     // Fixed.
@@ -48,7 +70,13 @@ pub(super) struct Runs {
     statement: Arc<StatementContext>,
     /// Encodes the outer values; `None` where no value is kept, or there are none.
     encoder: Option<RowConverter>,
+    /// That of the run of a plan around this one, which has not ended as long as this is held.
+    _around: Arc<TaskContext>,
     // State.
+    /// Its number among the owners of the outer row, once a run has begun.
+    owner: Option<u64>,
+    /// Runs without streams; `None` where there are none, or no more.
+    short: Option<ShortRuns>,
     /// What the run that goes on takes.
     report: Arc<Report>,
     kept: HashMap<Box<[u8]>, ScalarValue>,
@@ -76,10 +104,13 @@ impl Runs {
             ..StatementContext::clone(&statement)
         };
         Ok(Runs {
+            short: ShortRuns::of(&subquery, &statement, context),
             subquery,
             field,
             statement,
             context: with_extension(context, Arc::new(of_runs)),
+            _around: Arc::clone(context),
+            owner: None,
             encoder,
             report,
             kept: HashMap::new(),
@@ -146,7 +177,7 @@ impl Runs {
     async fn run(&mut self, columns: &[ArrayRef], row: usize) -> Result<ScalarValue> {
         let mut rows = self.begin_run(columns, row)?;
         let mut value = None;
-        while let Some(batch) = rows.next().await.transpose()? {
+        while let Some(batch) = rows.next().await? {
             if batch.num_rows() + usize::from(value.is_some()) > 1 {
                 return Err(DataFusionError::External(Box::new(SeveralRows)));
             }
@@ -167,30 +198,58 @@ impl Runs {
     }
 
     /// Runs the subquery for a row, while no other run goes on.
-    pub(super) fn begin_run(
-        &self,
-        columns: &[ArrayRef],
-        row: usize,
-    ) -> Result<SendableRecordBatchStream> {
+    pub(super) fn begin_run(&mut self, columns: &[ArrayRef], row: usize) -> Result<RunRows> {
         let values = columns.iter();
         let values = values.map(|column| ScalarValue::try_from_array(column, row));
-        self.subquery.row.set(values.collect::<Result<_>>()?);
+        let row = &self.subquery.row;
+        let owner = *self.owner.get_or_insert_with(|| row.own());
+        row.set(owner, values.collect::<Result<_>>()?)?;
+        if let Some(short) = &mut self.short {
+            if let Some(run) = short.run(&self.context) {
+                self.statement.report.add_reads(run.reads);
+                for table in &run.temp_tables {
+                    add_run(&mut self.tables, table);
+                }
+                return Ok(RunRows::There(Some(run.rows)));
+            }
+            self.short.take_if(|short| short.is_given_up());
+        }
         let plan = reset_plan_states(Arc::clone(&self.subquery.plan))?;
-        execute_stream(plan, Arc::clone(&self.context))
+        let rows = execute_stream(plan, Arc::clone(&self.context))?;
+        Ok(RunRows::Coming(rows))
     }
 
     /// Adds what a run took to the statement's, and lets others have the thread.
-    pub(super) async fn end_run(&mut self, rows: SendableRecordBatchStream) {
-        drop(rows);
-        let run = self.report.take();
-        self.statement.report.add_reads(run.reads());
-        for table in run.tables() {
-            match self.tables.iter_mut().find(|known| known.id == table.id) {
-                Some(known) => known.add_run(&table),
-                None => self.tables.push(table),
+    pub(super) async fn end_run(&mut self, rows: RunRows) {
+        if let RunRows::Coming(rows) = rows {
+            drop(rows);
+            self.wait_for_tasks().await;
+            let run = self.report.take();
+            self.statement.report.add_reads(run.reads());
+            for table in run.tables() {
+                add_run(&mut self.tables, &table);
             }
         }
         self.slice.share().await;
+    }
+
+    /// Lets tasks of a run that has ended end too: what they have learned lies in the plan, which
+    /// the next run begins anew.
+    async fn wait_for_tasks(&self) {
+        for _ in 0..WAITS_MAX {
+            if Arc::strong_count(&self.context) == 1 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Adds a temporary table of one more run.
+fn add_run(tables: &mut Vec<TempTable>, table: &TempTable) {
+    match tables.iter_mut().find(|known| known.id == table.id) {
+        Some(known) => known.add_run(table),
+        None => tables.push(table.clone()),
     }
 }
 

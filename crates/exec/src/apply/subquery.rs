@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::short_plan::ShortPlan;
 use crate::slots::OuterRow;
 
 /// What a subquery has for an outer row.
@@ -22,6 +23,8 @@ pub enum Yield {
 #[derive(Clone)]
 pub(super) struct Subquery {
     pub(super) plan: Arc<dyn ExecutionPlan>,
+    /// Its steps, for runs that have little to do.
+    pub(super) short: Option<Arc<ShortPlan>>,
     pub(super) row: Arc<OuterRow>,
     /// The outer columns by the places of their values, with their types.
     pub(super) columns: Vec<(usize, DataType)>,

@@ -23,6 +23,7 @@ use super::pipeline::{Pipeline, is_exchange};
 use super::scan::KeyScan;
 use super::stock::in_one_partition;
 use crate::plan_node::known_rows;
+use crate::source::RowsOf;
 use crate::table_scan::TableScan;
 
 /// A guess of more rows than a key is worth is tried with this part of the rows: filters are
@@ -127,7 +128,7 @@ pub(super) fn partitioned(
 ///
 /// # Errors
 /// If an index cannot be read.
-pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
+pub(crate) fn look_ups(join: &HashJoinExec, of: RowsOf) -> Result<Vec<LookUp>> {
     if !may_be_by_key(join) {
         return Ok(Vec::new());
     }
@@ -143,8 +144,9 @@ pub(crate) fn look_ups(join: &HashJoinExec) -> Result<Vec<LookUp>> {
     }
     found.sort_by_key(|(rows, _)| *rows);
     let found = found.into_iter().map(|(_, side)| {
-        let spec = side.spec(join);
-        LookUp::new(spec, &side.pipeline.source, &side.key, join.fetch())
+        let (spec, source) = (side.spec(join), &side.pipeline.source);
+        let seen = (of == RowsOf::Snapshot).then(|| Arc::clone(&source.snapshot));
+        LookUp::new(spec, source, seen, &side.key, join.fetch())
     });
     Ok(found.collect())
 }

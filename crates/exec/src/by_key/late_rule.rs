@@ -1,4 +1,5 @@
-//! When the value of a subquery is what a key is asked for: `id = (SELECT MAX(id) FROM t)`.
+//! When a key is asked for what is known once the plan runs: the value of a subquery, as in
+//! `id = (SELECT MAX(id) FROM t)`, or of the outer row that the plan runs for.
 //!
 //! Owns: the reading of a filter whose constants are known once the plan runs. Never: computes
 //! them, or takes a value that may warn for one: it is asked for again by the filter.
@@ -11,7 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Expr, Operator};
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -23,8 +24,12 @@ use super::Access;
 use super::choice::{searches, wanted};
 use super::join_key::{looked_up, rows_each};
 use super::late_scan::{Condition, LateScan};
+use super::limits::ROWS_FEW;
 use super::path::{Path, with_scan};
-use super::scan::Found;
+use super::scan::{Found, KeyScan};
+use crate::filter::expression_warns;
+use crate::slots::is_of_outer_row;
+use crate::table_scan::TableScan;
 
 /// A range is thought to find one of so many rows.
 const ROWS_PER_RANGE: u64 = 3;
@@ -37,7 +42,18 @@ pub(super) fn replace(
     plan: &Arc<dyn ExecutionPlan>,
     filter: &FilterExec,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let Some(path) = Path::of(filter.input()).filter(|path| {
+    let found = key_scan(filter.input());
+    let scanned = match found {
+        Some(found) => match found.source() {
+            Some(source) => {
+                let scan = TableScan::new(source.clone(), None, 1);
+                with_scan(filter.input(), Arc::new(scan))?
+            }
+            None => return Ok(None),
+        },
+        None => Arc::clone(filter.input()),
+    };
+    let Some(path) = Path::of(&scanned).filter(|path| {
         let keys = &path.source.table.definition().keys;
         !keys.is_empty() && !path.has_groups()
     }) else {
@@ -53,11 +69,24 @@ pub(super) fn replace(
         return Ok(None);
     }
     let source = path.source.clone();
-    let Some((found, rows)) = thought(&source.table, &source.filters, &conditions)? else {
+    let Some((key, rows)) = thought(&source.table, &source.filters, &conditions)? else {
         return Ok(None);
     };
-    let scan = LateScan::of_values(found, rows, conditions, path.scan, source);
+    // Where constants have found fewer rows, these are known already.
+    if found.is_some_and(|found| found.row_count() as u64 <= rows.max(ROWS_FEW)) {
+        return Ok(None);
+    }
+    let scan = LateScan::of_values(key, rows, conditions, path.scan, source);
     with_scan(plan, Arc::new(scan)).map(Some)
+}
+
+/// The rows that constants have found, where all rows of a plan are some of these.
+fn key_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<&KeyScan> {
+    let mut plan = plan;
+    while let [input] = plan.children().as_slice() {
+        plan = input;
+    }
+    plan.downcast_ref::<KeyScan>()
 }
 
 /// The comparison of a column with a value that reads no column.
@@ -71,8 +100,8 @@ fn compared(path: &Path<'_>, condition: &Arc<dyn PhysicalExpr>) -> Option<Condit
     )
 }
 
-/// The comparisons in a condition of columns of a table with values of subqueries; `column_or_cast`
-/// tells which column an expression is, and to which type it is cast.
+/// The comparisons in a condition of columns of a table with values that are known once the plan
+/// runs; `column_or_cast` tells which column an expression is, and to which type it is cast.
 pub(crate) fn waiting_conditions(
     table: &Table,
     condition: &Arc<dyn PhysicalExpr>,
@@ -86,9 +115,13 @@ pub(crate) fn waiting_conditions(
         .collect()
 }
 
-/// Whether an expression has the value of a subquery in it.
+/// Whether an expression has the value of a subquery or of an outer row in it.
 fn waits(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    let waits = expr.exists(|part| Ok(part.is::<ScalarSubqueryExpr>()));
+    let is_of_row = |part: &Arc<dyn PhysicalExpr>| {
+        let call = part.downcast_ref::<ScalarFunctionExpr>();
+        call.is_some_and(|call| is_of_outer_row(call.fun()))
+    };
+    let waits = expr.exists(|part| Ok(part.is::<ScalarSubqueryExpr>() || is_of_row(part)));
     waits.unwrap_or(false)
 }
 
@@ -132,21 +165,11 @@ fn comparison(
         .or_else(|| condition(right, left, operator.swap().unwrap_or(operator)))
 }
 
-/// Whether an expression is made of values of subqueries and constants, and warns of nothing.
+/// Whether an expression reads no column, and warns of nothing. One that fails does so again where
+/// the filter asks for it.
 fn is_silent(expr: &Arc<dyn PhysicalExpr>, table: &Table) -> bool {
-    if let Some(cast) = expr.downcast_ref::<CastExpr>() {
-        return is_silent(cast.expr(), table);
-    }
-    if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
-        // A sum of integers has a value or fails, as it does again where it is asked for.
-        let is_integer = |expr: &Arc<dyn PhysicalExpr>| {
-            let of_type = expr.data_type(table.schema());
-            of_type.is_ok_and(|of_type| of_type.is_integer())
-        };
-        return matches!(call.name(), "+" | "-") && { call.args().iter() }
-            .all(|part| is_integer(part) && is_silent(part, table));
-    }
-    expr.is::<ScalarSubqueryExpr>() || expr.is::<Literal>()
+    let reads_column = expr.exists(|part| Ok(part.is::<Column>()));
+    !reads_column.unwrap_or(true) && !expression_warns(expr, table.schema())
 }
 
 /// The key that is thought to find the fewest rows, and how many those are.

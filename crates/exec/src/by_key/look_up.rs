@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use datafusion::common::{JoinSide, Result};
-use mayfly_table::{ByKey, Table};
+use mayfly_table::{ByKey, Table, TableSnapshot};
 
 use super::choice::Access;
 use super::chunk::{Chunk, Spec};
@@ -23,6 +23,8 @@ use crate::source::Source;
 pub(crate) struct LookUp {
     spec: Spec,
     table: Weak<Table>,
+    /// The rows that are looked up; those of the moment without one.
+    seen: Option<Arc<TableSnapshot>>,
     /// What is read of the table.
     columns: ScanColumns,
     /// How many rows of the table one outer row finds, about.
@@ -33,10 +35,17 @@ pub(crate) struct LookUp {
 }
 
 impl LookUp {
-    pub(super) fn new(spec: Spec, source: &Source, key: &JoinKey, fetch: Option<usize>) -> Self {
+    pub(super) fn new(
+        spec: Spec,
+        source: &Source,
+        seen: Option<Arc<TableSnapshot>>,
+        key: &JoinKey,
+        fetch: Option<usize>,
+    ) -> Self {
         Self {
             spec,
             table: Arc::downgrade(&source.table),
+            seen,
             columns: source.columns.clone(),
             rows_each: key.rows_each,
             is_unique: key.found().access == Access::EqRef,
@@ -57,7 +66,10 @@ impl LookUp {
         let Some(table) = self.table.upgrade() else {
             return Ok(None);
         };
-        let snapshot = Arc::new(table.snapshot());
+        let snapshot = match &self.seen {
+            Some(seen) => Arc::clone(seen),
+            None => Arc::new(table.snapshot()),
+        };
         let limit = rows_by_key(snapshot.row_count());
         if (outer.num_rows() as u64).saturating_mul(self.rows_each) > limit {
             return Ok(None);

@@ -57,7 +57,7 @@ pub(crate) use join_rule::look_ups;
 pub(crate) use late_rule::waiting_conditions;
 pub use late_scan::LateScan;
 pub(crate) use late_scan::{Condition, Known, known};
-pub(crate) use limits::rows_by_key;
+pub(crate) use limits::{ROWS_FEW, rows_by_key};
 pub(crate) use look_up::LookUp;
 pub use order::KeyOrder;
 pub(crate) use pipeline::{Steps, is_exchange};

@@ -148,6 +148,16 @@ impl KeyScan {
     pub fn row_count(&self) -> usize {
         self.rows.count()
     }
+
+    /// The rows in one batch, and how they are read.
+    ///
+    /// # Errors
+    /// If a page cannot be read.
+    pub(crate) fn rows(&self) -> Result<(RecordBatch, TableReads)> {
+        let rows = self.rows.read()?;
+        let reads = self.searched.reads(rows.num_rows());
+        Ok((rows, reads))
+    }
 }
 
 impl KeyScan {

@@ -40,6 +40,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce::{LimitedBatchCoalescer, PushBatchStatus};
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::filter::FilterExec;
@@ -55,8 +56,9 @@ pub(crate) use self::by_terms::{all_of, in_joins, silent_terms};
 pub(crate) use self::condition::Condition;
 use self::passing::PassingFilter;
 pub(crate) use self::passing::PassingRows;
+use self::silent::is_silent_aggregate;
 pub use self::silent::{Kind, SilentFunction, silent_names};
-pub(crate) use self::terms::{chosen, may_warn as expression_warns, true_rows};
+pub(crate) use self::terms::{Terms, chosen, may_warn as expression_warns, true_rows};
 pub(crate) use self::words::valid_only;
 use crate::plan_node::{ours_or_stock, stock_answers};
 use crate::table_scan::TableScan;
@@ -173,6 +175,14 @@ pub(crate) fn warns(node: &Arc<dyn ExecutionPlan>) -> bool {
         }
         (None, None) => false,
     }
+}
+
+/// Whether a node has an aggregate that may warn.
+pub(crate) fn aggregates_warn(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<AggregateExec>().is_some_and(|node| {
+        let mut functions = node.aggr_expr().iter();
+        functions.any(|function| !is_silent_aggregate(function.fun().name()))
+    })
 }
 
 /// The plan with our filters in the place of stock ones.

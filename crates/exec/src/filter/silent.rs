@@ -240,6 +240,25 @@ static FUNCTIONS: &[(&[&str], SilentFunction)] = &[
     ),
 ];
 
+/// Aggregates that never warn, whatever they add up. `GROUP_CONCAT` warns of what it cuts off.
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "any_value",
+    "first_value",
+];
+
+/// Whether an aggregate never warns.
+pub(super) fn is_silent_aggregate(name: &str) -> bool {
+    AGGREGATES.contains(&name)
+}
+
 static BY_NAME: LazyLock<HashMap<&str, &SilentFunction>> = LazyLock::new(|| {
     let functions = FUNCTIONS.iter();
     functions

@@ -31,7 +31,7 @@ use super::silent::{Kind, SilentFunction};
 use super::words::{Words, valid_only};
 use crate::other_columns::over_read_columns;
 use crate::selection::Selection;
-use crate::slots::is_of_thread;
+use crate::slots::is_slot;
 use crate::subquery_value::SubqueryValue;
 
 /// Where at least one of so many rows is open, a copy of the open ones saves nothing.
@@ -393,7 +393,11 @@ fn compared(both: &BinaryExpr, schema: &Schema) -> Option<Words> {
 /// Whether an expression has one value for all rows, which it only reads. Subqueries have theirs
 /// before a filter over them reads its input.
 fn is_constant(expr: &Expr) -> bool {
-    expr.is::<Literal>() || expr.is::<ScalarSubqueryExpr>() || expr.is::<SubqueryValue>()
+    let call = expr.downcast_ref::<ScalarFunctionExpr>();
+    expr.is::<Literal>()
+        || expr.is::<ScalarSubqueryExpr>()
+        || expr.is::<SubqueryValue>()
+        || call.is_some_and(|call| is_slot(call.fun()))
 }
 
 /// Whether columns of fixed width are compared with each other or with constants, or columns of
@@ -482,7 +486,9 @@ pub(crate) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
     let is_loud = |part: &Expr| {
         let call = part.downcast_ref::<ScalarFunctionExpr>();
         let is_loud = |call: &ScalarFunctionExpr| {
-            !is_silent_call(call, schema) && !is_integer_arithmetic(call, schema)
+            !is_silent_call(call, schema)
+                && !is_integer_arithmetic(call, schema)
+                && !is_part_of_sum(call, schema)
         };
         Ok(call.is_some_and(is_loud))
     };
@@ -491,7 +497,7 @@ pub(crate) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
 
 /// Whether a function never warns of the values that it is called with, nor fails.
 fn is_silent_call(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
-    if is_of_thread(call.fun()) {
+    if is_slot(call.fun()) {
         return true;
     }
     let Some(function) = SilentFunction::named(call.fun().name()) else {
@@ -522,6 +528,15 @@ fn is_integer_arithmetic(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
         _ => false,
     };
     is_whole && call.args().iter().all(is_integer)
+}
+
+/// Whether a function is a part of SUM or AVG of numbers: what is added up, or what comes of it.
+fn is_part_of_sum(call: &ScalarFunctionExpr, schema: &Schema) -> bool {
+    // A mark in front says that no statement writes the name.
+    let name = call.fun().name().trim_start_matches(char::is_control);
+    let is_number = |part: &Expr| part.data_type(schema).is_ok_and(|of| of.is_numeric());
+    matches!(name, "sum_argument" | "sum_result" | "avg_result")
+        && call.args().iter().all(is_number)
 }
 
 /// A bit for each row for which an expression is true, which NULL is not.

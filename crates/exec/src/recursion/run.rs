@@ -21,10 +21,7 @@ use crate::short_plan::{ShortPlan, Size};
 use crate::time_slice::TimeSlice;
 
 /// What a short level may have to do: its rows are few already.
-const SHORT: Size = Size {
-    rows: u64::MAX,
-    bytes_read: 0,
-};
+const SHORT: Size = Size::of(u64::MAX, 0);
 /// Batches, rows and bytes that may wait to be returned together.
 const WAITING_MAX: usize = 1024;
 const WAITING_ROWS: usize = 8192;

@@ -20,8 +20,7 @@ use crate::by_key::{
     Ordered, OrderedKey, Steps, Walk, Walked, extremes, is_worth, is_worth_a_key, rows_by_key,
 };
 use crate::context::StatementContext;
-use crate::provider::{RowsNow, bytes_of, searchable_rows};
-use crate::reads::TableReads;
+use crate::provider::{RowsNow, searchable_rows};
 use crate::source::Source;
 use crate::unbound::UnboundRows;
 
@@ -227,19 +226,11 @@ impl Way {
         let mut left = fetch;
         let mut parts = Vec::new();
         for batch in 0..source.snapshot.batch_count() {
-            let count = source.snapshot.rows_of(batch);
-            let bytes_read = bytes_of(&source.table, count as u64);
-            if bytes_read > run.most.bytes_read {
+            let read = RowsNow::of_batches(source.clone(), batch..batch + 1);
+            if read.bytes_read > run.most.bytes_read {
                 return Ok(Found::TooMany);
             }
-            let read = RowsNow {
-                rows: source.batches(batch..batch + 1)?,
-                bytes_read,
-                reads: TableReads::of_scan(count),
-                is_by_key: false,
-            };
-            run.has_read(&read);
-            let (rows, _) = self.steps.run(read.rows)?;
+            let (rows, _) = self.steps.run(run.read(read)?)?;
             let rows = rows.slice(0, rows.num_rows().min(left));
             left -= rows.num_rows();
             parts.push(rows);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 
-use super::size::Size;
+use super::size::{Filtered, Size};
 use crate::provider::RowsNow;
 use crate::reads::TableReads;
 use crate::report::{TempTable, Why, next_temp_table_id};
@@ -40,10 +41,29 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts the rows of a table.
-    pub(super) fn has_read(&mut self, read: &RowsNow) {
+    /// Reads rows of a table, and counts them.
+    pub(super) fn read(&mut self, read: RowsNow) -> Result<RecordBatch> {
         self.reads += read.reads;
         self.most.bytes_read = self.most.bytes_read.saturating_sub(read.bytes_read);
+        self.has_full_scan |= !read.is_by_key;
+        read.read()
+    }
+
+    /// How much of a table a filter may look through.
+    pub(super) fn most_filtered(&self) -> Size {
+        let Filtered { rows, bytes } = self.most.filtered;
+        Size {
+            rows,
+            bytes_read: bytes,
+            ..self.most
+        }
+    }
+
+    /// Counts rows that a filter looks through.
+    pub(super) fn filters(&mut self, read: &RowsNow) {
+        self.reads += read.reads;
+        let left = &mut self.most.filtered;
+        left.bytes = left.bytes.saturating_sub(read.bytes_read);
         self.has_full_scan |= !read.is_by_key;
     }
 

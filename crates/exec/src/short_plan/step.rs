@@ -5,17 +5,19 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::{JoinSide, Result, internal_datafusion_err};
+use datafusion::common::{JoinSide, Result, internal_datafusion_err, internal_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::sort_batch;
 
 use super::first_rows::FirstRows;
 use super::run::Run;
 use super::stock::Stock;
 use super::subquery::{NarrowedTable, WithValues};
+use super::totals::Totals;
 use crate::batches::{batch_of, projected};
-use crate::by_key::LookUp;
-use crate::filter::{Condition, chosen};
+use crate::by_key::{KeyScan, LookUp};
+use crate::filter::{Condition, Terms, chosen};
 use crate::report::Why;
 use crate::unbound::UnboundRows;
 
@@ -54,6 +56,12 @@ pub(super) enum Step {
     FirstRows(FirstRows),
     WithValues(WithValues),
     NarrowedTable(NarrowedTable),
+    /// The rows that a key has found already.
+    Found(Arc<dyn ExecutionPlan>),
+    Totals {
+        totals: Totals,
+        input: Box<Step>,
+    },
     Stock {
         stock: Stock,
         inputs: Vec<Step>,
@@ -85,98 +93,159 @@ impl Step {
     }
 
     fn all_rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
-        Ok(Some(match self {
+        match self {
             Step::Table(table) => {
-                let Some(read) = table.rows_now(run.most)? else {
-                    return Ok(None);
-                };
-                run.has_read(&read);
-                read.rows
+                let read = table.rows_now(run.most)?;
+                read.map(|read| run.read(read)).transpose()
             }
+            Step::NarrowedTable(table) => {
+                let read = table.rows_now(run.most)?;
+                read.map(|read| run.read(read)).transpose()
+            }
+            Step::Found(scan) => found(scan, run),
             Step::Given => {
                 let rows = run.given.take();
                 let rows = rows.ok_or_else(|| internal_datafusion_err!("no rows were given"))?;
                 run.was_given(&rows);
-                rows
+                Ok(Some(rows))
             }
             Step::Filter {
                 condition,
                 projection,
                 input,
-            } => {
-                let Some(rows) = input.rows(run)? else {
-                    return Ok(None);
-                };
-                let schema = rows.schema();
-                match condition.terms().filtered(rows, projection.as_deref())? {
-                    Some(rows) => rows,
-                    None => chosen(RecordBatch::new_empty(schema), projection.as_deref())?,
-                }
-            }
+            } => input.filtered(condition.terms(), projection.as_deref(), run),
             Step::Project {
                 exprs,
                 schema,
                 input,
             } => {
-                let Some(rows) = input.rows(run)? else {
-                    return Ok(None);
-                };
-                projected(exprs, schema, &rows)?
+                let rows = input.rows(run)?;
+                rows.map(|rows| projected(exprs, schema, &rows)).transpose()
             }
             Step::Sort {
                 by,
                 fetch,
                 why,
                 input,
-            } => {
-                let table = why.map(|why| run.begin_temp_table(why));
-                let Some(rows) = input.rows(run)? else {
-                    return Ok(None);
-                };
-                if let Some(table) = table {
-                    run.end_temp_table(table, &rows);
-                }
-                match rows.num_rows() {
-                    0 | 1 => limited(&rows, 0, *fetch),
-                    _ => sort_batch(&rows, by, *fetch)?,
-                }
-            }
+            } => sorted(input, by, *fetch, *why, run),
             Step::Limit { skip, fetch, input } => {
-                let Some(rows) = input.rows(run)? else {
-                    return Ok(None);
-                };
-                limited(&rows, *skip, *fetch)
+                let rows = input.rows(run)?;
+                Ok(rows.map(|rows| limited(&rows, *skip, *fetch)))
             }
-            Step::Append { inputs, schema } => {
-                let Some(parts) = all(inputs, run)? else {
-                    return Ok(None);
-                };
-                // Their columns are the same but for names and whether they may be NULL.
-                let parts = parts.into_iter().map(|rows| {
-                    let count = rows.num_rows();
-                    batch_of(schema, rows.columns().to_vec(), count)
-                });
-                concat_batches(schema, &parts.collect::<Result<Vec<_>>>()?)?
+            Step::Append { inputs, schema } => appended(inputs, schema, run),
+            Step::Join(join) => join.rows(run),
+            Step::FirstRows(first) => first.rows(run),
+            Step::WithValues(values) => values.rows(run),
+            Step::Totals { totals, input } => {
+                let rows = input.rows(run)?;
+                rows.map(|rows| totals.row(&rows)).transpose()
             }
-            Step::Join(join) => return join.rows(run),
-            Step::FirstRows(first) => return first.rows(run),
-            Step::WithValues(values) => return values.rows(run),
-            Step::NarrowedTable(table) => return table.rows(run),
             Step::Stock { stock, inputs } => {
                 let table = stock.why().map(|why| run.begin_temp_table(why));
                 let Some(inputs) = all(inputs, run)? else {
                     return Ok(None);
                 };
-                let Some(rows) = stock.rows(inputs, run)? else {
-                    return Ok(None);
-                };
-                if let Some(table) = table {
-                    run.end_temp_table(table, &rows);
+                let rows = stock.rows(inputs, run)?;
+                if let (Some(table), Some(rows)) = (table, &rows) {
+                    run.end_temp_table(table, rows);
                 }
-                rows
+                Ok(rows)
             }
+        }
+    }
+
+    /// Its rows for which a condition is true; those of a table are read page by page.
+    fn filtered(
+        &self,
+        terms: &Terms,
+        columns: Option<&[usize]>,
+        run: &mut Run,
+    ) -> Result<Option<RecordBatch>> {
+        let read = match self {
+            Step::Table(table) => table.rows_now(run.most_filtered())?,
+            Step::NarrowedTable(table) => table.rows_now(run.most_filtered())?,
+            _ => {
+                let rows = self.rows(run)?;
+                return rows.map(|rows| passing(rows, terms, columns)).transpose();
+            }
+        };
+        let Some(mut read) = read else {
+            return Ok(None);
+        };
+        run.filters(&read);
+        let mut parts: Vec<RecordBatch> = Vec::new();
+        let mut count = 0;
+        while let Some(page) = read.next()? {
+            if let Some(rows) = terms.filtered(page, columns)? {
+                count += rows.num_rows() as u64;
+                parts.push(rows);
+            }
+            if count > run.most.rows {
+                return Ok(None);
+            }
+        }
+        Ok(Some(match parts.as_slice() {
+            [rows] => rows.clone(),
+            [first, ..] => concat_batches(&first.schema(), &parts)?,
+            [] => chosen(RecordBatch::new_empty(read.schema()), columns)?,
         }))
     }
+}
+
+/// The rows for which a condition is true.
+fn passing(rows: RecordBatch, terms: &Terms, columns: Option<&[usize]>) -> Result<RecordBatch> {
+    let schema = rows.schema();
+    match terms.filtered(rows, columns)? {
+        Some(rows) => Ok(rows),
+        None => chosen(RecordBatch::new_empty(schema), columns),
+    }
+}
+
+/// The rows that a key has found when the plan was made.
+fn found(scan: &Arc<dyn ExecutionPlan>, run: &mut Run) -> Result<Option<RecordBatch>> {
+    let Some(scan) = scan.downcast_ref::<KeyScan>() else {
+        return internal_err!("rows that no key has found");
+    };
+    if scan.row_count() as u64 > run.most.rows {
+        return Ok(None);
+    }
+    let (rows, reads) = scan.rows()?;
+    run.has_looked_up(reads);
+    Ok(Some(rows))
+}
+
+fn sorted(
+    input: &Step,
+    by: &LexOrdering,
+    fetch: Option<usize>,
+    why: Option<Why>,
+    run: &mut Run,
+) -> Result<Option<RecordBatch>> {
+    let table = why.map(|why| run.begin_temp_table(why));
+    let Some(rows) = input.rows(run)? else {
+        return Ok(None);
+    };
+    if let Some(table) = table {
+        run.end_temp_table(table, &rows);
+    }
+    Ok(Some(match rows.num_rows() {
+        0 | 1 => limited(&rows, 0, fetch),
+        _ => sort_batch(&rows, by, fetch)?,
+    }))
+}
+
+/// The rows of several inputs, one behind the other.
+fn appended(inputs: &[Step], schema: &SchemaRef, run: &mut Run) -> Result<Option<RecordBatch>> {
+    let Some(parts) = all(inputs, run)? else {
+        return Ok(None);
+    };
+    // Their columns are the same but for names and whether they may be NULL.
+    let parts = parts.into_iter().map(|rows| {
+        let count = rows.num_rows();
+        batch_of(schema, rows.columns().to_vec(), count)
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    Ok(Some(concat_batches(schema, &parts)?))
 }
 
 impl Join {

@@ -19,9 +19,11 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::run::Run;
+use super::size::Size;
 use super::step::Step;
-use crate::by_key::{Condition, Known, known, waiting_conditions};
+use crate::by_key::{Condition, KeyScan, Known, ROWS_FEW, known, waiting_conditions};
 use crate::filter::filter_of;
+use crate::provider::RowsNow;
 use crate::subquery_value::{SubqueryValue, tell};
 use crate::unbound::UnboundRows;
 
@@ -38,8 +40,8 @@ pub(super) struct Value {
     of_type: DataType,
 }
 
-/// Rows of a table that conditions narrow whose values are known once the plan runs; they are
-/// checked above.
+/// Rows of a table that conditions narrow whose values are known once the plan runs, those of
+/// subqueries or of an outer row; they are checked above.
 pub(super) struct NarrowedTable {
     pub(super) rows: UnboundRows,
     pub(super) conditions: Vec<Condition>,
@@ -121,8 +123,13 @@ impl Places {
         predicate: &Arc<dyn PhysicalExpr>,
         input: Step,
     ) -> Result<Step> {
-        let Step::Table(rows) = &input else {
-            return Ok(input);
+        let rows = match &input {
+            Step::Table(rows) => rows.clone(),
+            Step::Found(scan) => match many_found(scan) {
+                Some(rows) => rows,
+                None => return Ok(input),
+            },
+            _ => return Ok(input),
         };
         let Some(table) = rows.table().filter(|_| !rows.has_limit()) else {
             return Ok(input);
@@ -141,10 +148,7 @@ impl Places {
         for condition in &mut conditions {
             condition.value = self.placed(&condition.value)?;
         }
-        Ok(Step::NarrowedTable(NarrowedTable {
-            rows: rows.clone(),
-            conditions,
-        }))
+        Ok(Step::NarrowedTable(NarrowedTable { rows, conditions }))
     }
 
     /// Whether own values stand only where a step finds them: in filters, projections and sorts
@@ -175,6 +179,14 @@ impl Places {
     }
 }
 
+/// The rows of a table of which constants have found so many that a value may find fewer.
+fn many_found(scan: &Arc<dyn ExecutionPlan>) -> Option<UnboundRows> {
+    let scan = scan.downcast_ref::<KeyScan>()?;
+    let is_many = scan.row_count() as u64 > ROWS_FEW;
+    let source = scan.source().filter(|_| is_many)?;
+    Some(UnboundRows::of_source(source, None))
+}
+
 impl WithValues {
     /// The rows of the input; `None` if there is too much to do, or a subquery has several rows.
     pub(super) fn rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
@@ -195,17 +207,13 @@ impl WithValues {
 
 impl NarrowedTable {
     /// The rows; `None` if they are too many.
-    pub(super) fn rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
+    pub(super) fn rows_now(&self, most: Size) -> Result<Option<RowsNow>> {
         let Some(table) = self.rows.table() else {
             return Ok(None);
         };
-        let read = match known(&self.conditions, table.schema()) {
-            Known::NoRow => return Ok(Some(RecordBatch::new_empty(self.rows.schema()))),
-            Known::Filters(filters) => self.rows.narrowed_by(filters).rows_now(run.most)?,
-        };
-        Ok(read.map(|read| {
-            run.has_read(&read);
-            read.rows
-        }))
+        match known(&self.conditions, table.schema()) {
+            Known::NoRow => Ok(Some(RowsNow::none(self.rows.schema()))),
+            Known::Filters(filters) => self.rows.narrowed_by(filters).rows_now(most),
+        }
     }
 }

@@ -53,10 +53,7 @@ const PLAN_BYTES: u64 = 32 << 10;
 const PLANS_PER_MEMORY: u64 = 16;
 const MEMORY_BYTES_MIN: u64 = 8 << 20;
 /// What a plan may have to do.
-const SIZE_MAX: Size = Size {
-    rows: 4096,
-    bytes_read: 2 << 20,
-};
+const SIZE_MAX: Size = Size::of(4096, 2 << 20);
 
 impl KeptPlan {
     /// Whether the plan takes long time and again, or has too many rows; `took` is its last run,

@@ -8,16 +8,16 @@ use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::session_state::SessionState;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
-use mayfly_exec::ApplyOperator;
 use mayfly_exec::slots::{OuterRow, with_placeholders};
+use mayfly_exec::{ApplyOperator, SwapOperators};
 
 use super::node::{Apply, Subquery};
-use crate::planning::{in_one_partition, physical};
+use crate::planning::{in_one_partition, without_long_values_in};
 
 /// DataFusion's planner, and operators for subqueries that run row by row.
 #[derive(Debug, Default)]
@@ -30,12 +30,18 @@ impl QueryPlanner for PlanApplies {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Extensions)]);
-        planner.create_physical_plan(plan, session).await
+        planner(None).create_physical_plan(plan, session).await
     }
 }
 
-struct Extensions;
+fn planner(state: Option<Arc<SessionState>>) -> DefaultPhysicalPlanner {
+    DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Extensions { state })])
+}
+
+struct Extensions {
+    /// What subqueries are planned with, if not with the session of the plan around them.
+    state: Option<Arc<SessionState>>,
+}
 
 #[async_trait]
 impl ExtensionPlanner for Extensions {
@@ -51,10 +57,11 @@ impl ExtensionPlanner for Extensions {
         let Some(apply) = node.as_any().downcast_ref::<Apply>() else {
             return Ok(None);
         };
-        let ([input], Some(state)) = (
-            physical_inputs,
-            session.as_any().downcast_ref::<SessionState>(),
-        ) else {
+        let state = match &self.state {
+            Some(state) => Some(state.as_ref()),
+            None => session.as_any().downcast_ref::<SessionState>(),
+        };
+        let ([input], Some(state)) = (physical_inputs, state) else {
             return internal_err!("a subquery is applied to one input, in a session of its own");
         };
         let row = Arc::new(OuterRow::default());
@@ -65,16 +72,48 @@ impl ExtensionPlanner for Extensions {
         )?;
         // To begin tasks would be most of what a run over few rows takes.
         let state = in_one_partition(state).build();
+        let stock = stock_operators(&state, &plan).await?;
         let operator = ApplyOperator::new(
             Arc::clone(input),
-            physical(&state, &plan).await?,
+            with_own_operators(&state, Arc::clone(&stock))?,
             row,
             &apply.outer_places()?,
             apply.subquery.varies,
             apply.subquery.yields,
         );
-        Ok(Some(Arc::new(operator)))
+        Ok(Some(Arc::new(operator.with_steps_of(&stock)?)))
     }
+}
+
+/// Where the rules begin that put other operators in the place of stock ones.
+fn first_own_rule(state: &SessionState) -> usize {
+    let rules = state.physical_optimizers();
+    let first = { rules.iter() }.position(|rule| rule.name() == SwapOperators::NAME);
+    first.unwrap_or(rules.len())
+}
+
+/// The stock operators of a plan.
+async fn stock_operators(
+    state: &SessionState,
+    plan: &LogicalPlan,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let rules = state.physical_optimizers()[..first_own_rule(state)].to_vec();
+    let stock = SessionStateBuilder::new_from_existing(state.clone());
+    let stock = stock.with_physical_optimizer_rules(rules).build();
+    // What it applies itself has all rules.
+    let planner = planner(Some(Arc::new(state.clone())));
+    without_long_values_in(planner.create_physical_plan(plan, &stock)).await
+}
+
+/// A plan of stock operators with those of ours.
+fn with_own_operators(
+    state: &SessionState,
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let rules = &state.physical_optimizers()[first_own_rule(state)..];
+    { rules.iter() }.try_fold(plan, |plan, rule| {
+        rule.optimize(plan, state.config_options())
+    })
 }
 
 impl Subquery {

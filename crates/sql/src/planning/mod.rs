@@ -40,6 +40,7 @@ pub(crate) use copies::check_grown;
 pub(crate) use expansion::extent_of_view;
 pub use expansion::hold_tables;
 pub use materialized::{Optimized, is_materialized, planned_with_tables};
+pub(crate) use optimize::without_long_values_in;
 pub use optimize::{analyzed, in_one_partition, optimized, physical, with_rules};
 pub use size::hold;
 pub use text::text_bytes;

@@ -108,7 +108,12 @@ pub fn with_rules(state: &SessionState, mut plan: LogicalPlan) -> Result<Logical
 /// Those of the planner and of the rules for operators, and those of the watch.
 pub async fn physical(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     let planner = Arc::clone(state.query_planner());
-    let mut made = pin!(planner.create_physical_plan(plan, state));
+    without_long_values_in(planner.create_physical_plan(plan, state)).await
+}
+
+/// What is made while no function makes a long value.
+pub(crate) async fn without_long_values_in<T>(made: impl Future<Output = T>) -> T {
+    let mut made = pin!(made);
     poll_fn(|context| without_long_values(|| made.as_mut().poll(context))).await
 }
 

@@ -80,10 +80,7 @@ impl Remainder {
         rows: RecordBatch,
         connection: &Connection,
     ) -> Option<(RecordBatch, Vec<TempTable>)> {
-        let most = Size {
-            rows: u64::MAX,
-            bytes_read: 0,
-        };
+        let most = Size::of(u64::MAX, 0);
         let context = connection.few_rows_context()?;
         let run = unless_warned_elsewhere(&self.values, connection, || {
             run_short(&self.plan, Some(rows), most, &context)
