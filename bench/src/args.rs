@@ -37,6 +37,8 @@ pub enum Benchmark {
     Neighbours,
     /// How long plans take to make, over depth and width.
     Planning,
+    /// What a correlated subquery that runs row by row costs an outer row.
+    Subqueries,
     /// Mixed statements and random kills for 20 minutes, after which nothing may have grown.
     Soak,
     /// All scripts of sysbench on one table, in memory and in a quarter of it.
@@ -65,6 +67,7 @@ impl Benchmark {
             Self::Clients => "clients",
             Self::Neighbours => "neighbours",
             Self::Planning => "planning",
+            Self::Subqueries => "subqueries",
             Self::Soak => "soak",
             Self::Seed2 => "seed2",
             Self::Seed3 => "seed3",
@@ -87,7 +90,7 @@ pub enum SystemName {
     Sqlite,
     /// A private `mariadbd`, temporary tables in MEMORY as far as the limit allows.
     Mariadb,
-    /// A private MySQL server; takes part in `seed3`.
+    /// A private MySQL server; takes part in `seed3` and `subqueries`.
     Mysql,
 }
 
@@ -112,8 +115,8 @@ impl SystemName {
     after_help = "Every time is the median of the timed runs of child processes, each warmed \
     up by one run that is not counted; the systems take turns. A spilling figure is taken twice: \
     under the system's own limit, and with the whole process, page cache included, in a memory \
-    cgroup of limit + 200 MiB (the quoted one). `seed3` times lines of many statements, each \
-    contender's script in a connection or process of its own. `seed2` and `seed4` are measured by \
+    cgroup of limit + 200 MiB (the quoted one). `seed3` and `subqueries` time lines of statements, \
+    each contender's script in a connection or process of its own. `seed2` and `seed4` are measured by \
     sysbench and mariadb-slap, whose clients speak to one server at a time."
 )]
 pub struct BenchArgs {
@@ -136,7 +139,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
     pub systems: Vec<SystemName>,
     /// Memory limits instead of the benchmark's own (`all` is three quarters of the machine);
-    /// `seed2`, `seed3` and `seed4` take the first.
+    /// `seed2`, `seed3`, `seed4` and `subqueries` take the first.
     #[arg(long, value_delimiter = ',', value_name = "SIZE,...", value_parser = parse_limit)]
     pub limits: Vec<Limit>,
     /// Scale factors of `groupings` and `tpch` instead of their own; may be below 1.

@@ -120,7 +120,10 @@ fn measure(
     }
     let suffix = if args.full { "-full" } else { "" };
     // A turn of a script or a load is many statements; a run of a cell is two.
-    let many = [Benchmark::Seed2, Benchmark::Seed3, Benchmark::Seed4].contains(&benchmark);
+    let many = matches!(
+        benchmark,
+        Benchmark::Seed2 | Benchmark::Seed3 | Benchmark::Seed4 | Benchmark::Subqueries
+    );
     let patience = if many { 5 } else { 1 };
     let state_file = cache_dir.join(format!("{}{suffix}.jsonl", benchmark.name()));
     let settings = Settings {
@@ -150,6 +153,10 @@ fn measure(
         Benchmark::Seed3 => {
             let state = State::open(&state_file, &options, args.resume)?;
             return suite::seed3::run(&settings, &args.systems, args.full, state, results);
+        }
+        Benchmark::Subqueries => {
+            let state = State::open(&state_file, &options, args.resume)?;
+            return suite::subqueries::run(&settings, &args.systems, state, results);
         }
         Benchmark::Seed2 | Benchmark::Seed4 => {
             let options = format!(
@@ -182,6 +189,7 @@ fn measure(
         | Benchmark::Clients
         | Benchmark::Neighbours
         | Benchmark::Planning
+        | Benchmark::Subqueries
         | Benchmark::Soak
         | Benchmark::Seed2
         | Benchmark::Seed3

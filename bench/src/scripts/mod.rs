@@ -9,6 +9,7 @@
 mod connection;
 mod embedded;
 mod process;
+pub(crate) mod sheet;
 mod turn;
 pub(crate) mod wire;
 

@@ -15,6 +15,7 @@ pub(crate) mod seed3;
 pub(crate) mod seed4;
 pub(crate) mod soak;
 pub(crate) mod space;
+pub(crate) mod subqueries;
 pub(crate) mod tables;
 pub(crate) mod tpch;
 pub(crate) mod windows;

@@ -14,7 +14,7 @@ use crate::args::{Limit, SystemName};
 use crate::error::BenchError;
 use crate::results::Results;
 use crate::runner::Settings;
-use crate::scripts::{Contender, Dialect, Scripts, Turn, Way};
+use crate::scripts::{Contender, Dialect, Scripts, Turn, Way, sheet};
 use crate::state::State;
 use crate::systems::server::Flavour;
 use names::{
@@ -22,6 +22,8 @@ use names::{
     MAYFLY, MAYFLY_QUARTER, MEMORY, ROWS_SCRIPT, WIRE,
 };
 
+/// What times are shown of.
+const OPERATION: &str = "operation";
 /// The memory of every system where nothing has to leave it.
 const MEMORY_LIMIT: Limit = Limit::mib(1024);
 /// Bytes by which a row is wider beyond memory.
@@ -81,7 +83,7 @@ pub(crate) fn run(
                 statements::create_drop(contender.dialect, tables / contender.divisor, keys)
             };
             scripts.script(script, &without_compressed, &lines, results)?;
-            tables::times(results, script);
+            sheet::times(results, script, MAYFLY, OPERATION);
         }
     }
     if scripts.wanted(ROWS_SCRIPT) {
@@ -89,7 +91,7 @@ pub(crate) fn run(
             statements::rows(contender.dialect, sizes.rows / contender.divisor, 0)
         };
         scripts.script(ROWS_SCRIPT, &contenders, &lines, results)?;
-        tables::times(results, ROWS_SCRIPT);
+        sheet::times(results, ROWS_SCRIPT, MAYFLY, OPERATION);
     }
     if scripts.wanted(BATCHES_SCRIPT) {
         let lines = |contender: &Contender| statements::batches(contender.dialect, 3 * sizes.rows);
@@ -101,7 +103,7 @@ pub(crate) fn run(
             })
             .collect();
         scripts.script(BATCHES_SCRIPT, &contenders, &lines, results)?;
-        tables::times(results, BATCHES_SCRIPT);
+        sheet::times(results, BATCHES_SCRIPT, MAYFLY, OPERATION);
     }
     if scripts.wanted(BEYOND_SCRIPT) {
         beyond(&mut scripts, sizes.beyond, memory_bytes, results)?;
@@ -195,7 +197,7 @@ fn beyond(
     ];
     let lines = |contender: &Contender| statements::rows(contender.dialect, n, WIDER);
     scripts.script(BEYOND_SCRIPT, &contenders, &lines, results)?;
-    tables::times(results, BEYOND_SCRIPT);
+    sheet::times(results, BEYOND_SCRIPT, MAYFLY, OPERATION);
     tables::device(results, table_bytes, quarter);
     Ok(())
 }
