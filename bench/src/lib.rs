@@ -119,26 +119,8 @@ fn measure(
         return suite::tables::run(args, temp_dir, results);
     }
     let suffix = if args.full { "-full" } else { "" };
-    // A turn of a script or a load is many statements; a run of a cell is two.
-    let many = matches!(
-        benchmark,
-        Benchmark::Seed2 | Benchmark::Seed3 | Benchmark::Seed4 | Benchmark::Subqueries
-    );
-    let patience = if many { 5 } else { 1 };
     let state_file = cache_dir.join(format!("{}{suffix}.jsonl", benchmark.name()));
-    let settings = Settings {
-        runs: args.runs.unwrap_or(if args.full { 5 } else { 3 }).max(1),
-        threads: args.threads,
-        machine_bytes: machine::memory_bytes(),
-        temp_dir: temp_dir.to_owned(),
-        cache_dir,
-        share_s: if args.full { 60.0 } else { 12.0 } * f64::from(patience),
-        timeout: Duration::from_secs(if args.full { 600 } else { 120 }) * patience,
-        check: !args.no_check,
-        cap: !args.no_cap,
-        only: args.only.clone(),
-        limits: args.limits.clone(),
-    };
+    let settings = settings(args, benchmark, cache_dir, temp_dir);
     let options = format!(
         "systems {:?}, runs {}, threads {}, limits {:?}, scales {:?}, rows {:?}, only {:?}",
         args.systems,
@@ -197,6 +179,34 @@ fn measure(
     }
     results.common_figures();
     Ok(())
+}
+
+/// What the runners of cells, scripts and loads are told.
+fn settings(
+    args: &BenchArgs,
+    benchmark: Benchmark,
+    cache_dir: PathBuf,
+    temp_dir: &Path,
+) -> Settings {
+    // A turn of a script or a load is many statements; a run of a cell is two.
+    let many = matches!(
+        benchmark,
+        Benchmark::Seed2 | Benchmark::Seed3 | Benchmark::Seed4 | Benchmark::Subqueries
+    );
+    let patience = if many { 5 } else { 1 };
+    Settings {
+        runs: args.runs.unwrap_or(if args.full { 5 } else { 3 }).max(1),
+        threads: args.threads,
+        machine_bytes: machine::memory_bytes(),
+        temp_dir: temp_dir.to_owned(),
+        cache_dir,
+        share_s: if args.full { 60.0 } else { 12.0 } * f64::from(patience),
+        timeout: Duration::from_secs(if args.full { 600 } else { 120 }) * patience,
+        check: !args.no_check,
+        cap: !args.no_cap,
+        only: args.only.clone(),
+        limits: args.limits.clone(),
+    }
 }
 
 /// Removes the temporary directories of interrupted benchmarks: their process is gone.
