@@ -37,6 +37,9 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<Found> {
         watched()?;
         found.outer_keys |= has_outer_key(node);
         found.outer_joins |= has_outer_join(node);
+        if is_lateral_moved_wrongly(node) {
+            return Err(refused());
+        }
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 let (subquery, is_test) = match expr {
@@ -102,6 +105,26 @@ pub(crate) fn refused() -> DataFusionError {
 
 fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
     is_correlated(subquery) && has_barrier(&subquery.subquery, is_test)
+}
+
+/// Whether a LATERAL table is one of rows that conditions on its neighbours must not be moved above.
+/// The stock rule for these shows the columns of the conditions too, so DISTINCT tells apart rows
+/// that are alike without them.
+fn is_lateral_moved_wrongly(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Subquery(lateral) => {
+            is_correlated(lateral)
+                && (has_barrier(&lateral.subquery, false) || has_outer_below_distinct(lateral))
+        }
+        _ => false,
+    }
+}
+
+fn has_outer_below_distinct(lateral: &Subquery) -> bool {
+    let is_distinct = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Distinct(_)));
+    let plan = &lateral.subquery;
+    // The walk itself cannot fail.
+    names_outer(plan) && plan.exists(is_distinct).unwrap_or(true)
 }
 
 /// Whether a condition with outer columns would have to pass what it must not. The row for no rows
