@@ -107,8 +107,8 @@ fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
     is_correlated(subquery) && has_barrier(&subquery.subquery, is_test)
 }
 
-/// Whether a LATERAL table is one of rows that conditions on its neighbours must not be moved above.
-/// The stock rule for these shows the columns of the conditions too, so DISTINCT tells apart rows
+/// Whether a LATERAL table is one whose conditions on outer columns must stay where they are. The
+/// stock rule for these shows the columns of the conditions too, so DISTINCT would tell apart rows
 /// that are alike without them.
 fn is_lateral_moved_wrongly(node: &LogicalPlan) -> bool {
     match node {
