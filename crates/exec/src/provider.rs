@@ -355,8 +355,7 @@ impl RowsNow {
 
 /// The bytes of some rows of a table, if they are as long as the others.
 pub(crate) fn bytes_of(table: &Table, rows: u64) -> u64 {
-    let row_bytes = table.bytes() / table.row_count().max(1);
-    rows.saturating_mul(row_bytes)
+    rows.saturating_mul(table.row_bytes())
 }
 
 impl fmt::Debug for TableSource {

@@ -61,8 +61,7 @@ impl Source {
         let mut bytes = 0;
         let fits = ids.iter().take_while(|id| {
             let page = TableSnapshot::batch_of(**id);
-            let page_bytes = self.snapshot.page_bytes_max(page..page + 1);
-            bytes += page_bytes / self.snapshot.rows_of(page).max(1) as u64;
+            bytes += self.snapshot.row_bytes_of(page);
             bytes <= bytes_max
         });
         fits.count().max(1)
@@ -93,7 +92,7 @@ impl Source {
 
     /// Bytes of a row, about.
     pub(crate) fn row_bytes(&self) -> u64 {
-        self.table.bytes() / self.snapshot.row_count().max(1) + 1
+        self.table.row_bytes() + 1
     }
 
     /// Bytes of the largest page.

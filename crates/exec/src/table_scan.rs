@@ -132,7 +132,7 @@ impl TableScan {
         }
     }
 
-    /// Bytes of the pages that are read, about.
+    /// Bytes of the rows that are read, about.
     pub fn bytes(&self) -> u64 {
         self.source
             .row_bytes()

@@ -10,7 +10,7 @@ use arrow_array::BooleanArray;
 use arrow_select::filter::filter_record_batch;
 use mayfly_space::{Account, NextUse};
 
-use crate::column_page::{Format, Rows, Size};
+use crate::column_page::{Format, Rows};
 use crate::error::{Result, ensure};
 use crate::patch::Patches;
 use crate::removal::Removal;
@@ -337,7 +337,7 @@ impl End<'_> {
         if tail.is_empty() {
             return Ok(());
         }
-        let mut size = tail.size();
+        let mut rows = tail.size().rows;
         let mut bytes = tail.heap_bytes();
         let mut small: Vec<Rows> = Vec::new();
         // The pages of an appender are full and stay; only the table's own may be small.
@@ -350,17 +350,12 @@ impl End<'_> {
             if !fits || !page.is_whole() {
                 break;
             }
-            let rows = page.rows(self.format)?;
-            let sum = size.plus(Size {
-                rows: rows.row_count(),
-                data_bytes: 0,
-            });
-            if !self.format.takes(sum.rows) {
+            rows += page.row_count();
+            if !self.format.takes(rows) {
                 break;
             }
-            size = sum;
             bytes += page.bytes();
-            small.push(rows);
+            small.push(page.rows(self.format)?);
         }
         let kept = self.kept - small.len();
         let mut segments: Vec<Rows> = small.into_iter().rev().collect();

@@ -172,7 +172,9 @@ impl Replacement {
         let waiting = &mut self.waiting[place];
         waiting.bytes += bytes;
         let mut moving = Vec::new();
-        if waiting.bytes > bytes_max(snapshot) {
+        // What the rows take where their numbers are narrow, at least.
+        let widened = waiting.slots.len() * snapshot.format.widened_row_bytes();
+        if waiting.bytes.saturating_sub(widened) > bytes_max(snapshot) {
             moving.push(self.waiting.remove(place));
         } else if waiting.slots.len() == there.row_count() {
             let whole = self.waiting.remove(place);
@@ -246,8 +248,9 @@ fn written_again(snapshot: &SnapshotParts, rows: &PageRows) -> Result<Option<New
         return Ok(None);
     };
     let size = |rows: &Rows| format.size(rows, 0, rows.row_count());
-    let size = new.iter().map(size).fold(Size::default(), Size::plus);
-    if format.page_bytes(size) > bytes_max(snapshot) && size.rows > 1 {
+    let sizes = new.iter().map(size);
+    let size = sizes.fold(Size::default(), |sum, size| sum.plus(&size));
+    if format.page_bytes(&size) > bytes_max(snapshot) && size.rows > 1 {
         return Ok(None);
     }
     Ok(Some(match there {

@@ -317,12 +317,13 @@ impl Writer {
                 size = format.size(rows, from, 1);
             }
             let part = rows.slice(from, count);
-            let filled_bytes = format.page_bytes(self.tail.size().plus(size));
-            let is_full = filled_bytes >= self.page_bytes - self.page_bytes / UNFILLED_PART;
+            let all = self.tail.size().clone().plus(&size);
+            let page_bytes = format.filled_bytes(&all, self.page_bytes);
+            let is_full = format.page_bytes(&all) >= page_bytes - page_bytes / UNFILLED_PART;
             if count < left || is_full || !format.merges() {
                 self.seal(Some(part))?;
             } else {
-                let needed = self.tail.heap_bytes_with(&format, size);
+                let needed = self.tail.heap_bytes_with(&format, &size);
                 self.heap.reserve(&self.account, needed)?;
                 self.tail.push(&format, &part, size)?;
             }

@@ -225,6 +225,22 @@ impl TableSnapshot {
         pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
     }
 
+    /// Bytes of a row of a batch when it is read, if its rows are alike, with numbers as wide as their
+    /// types.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn row_bytes_of(&self, index: usize) -> u64 {
+        let batch = self.parts.batch(index);
+        let stored = batch.bytes() / batch.written_count().max(1);
+        stored as u64 + self.widened_row_bytes()
+    }
+
+    /// The bytes by which the numbers of a row can grow while they are read.
+    fn widened_row_bytes(&self) -> u64 {
+        self.parts.format.widened_row_bytes() as u64
+    }
+
     /// Whether some pages are larger than those that rows are gathered in.
     pub fn has_large_pages(&self) -> bool {
         let mut pages = self.parts.pages.iter();
@@ -241,7 +257,8 @@ impl TableSnapshot {
                 true => page.page_bytes(),
                 false => page.bytes(),
             };
-            let (bytes, rows) = (bytes as u64, page.written_count().max(1) as u64);
+            let rows = page.written_count().max(1) as u64;
+            let bytes = bytes as u64 + self.widened_row_bytes() * rows;
             if bytes / rows > usual {
                 long.push((bytes / rows, bytes));
             }

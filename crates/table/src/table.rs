@@ -236,7 +236,7 @@ impl Table {
                 true => Format::new(Arc::clone(&schema)),
                 false => Format::with_row_numbers(&schema),
             };
-            let format = Arc::new(format);
+            let format = Arc::new(format.narrow());
             let parts = self.definition.keys.iter().flat_map(|key| &key.parts);
             Layout {
                 schema,
@@ -274,6 +274,14 @@ impl Table {
     /// The encoded bytes of all rows, wherever they are.
     pub fn bytes(&self) -> u64 {
         self.state().content.bytes()
+    }
+
+    /// The bytes of a row as it is read, with numbers as wide as their types: about, and rather more
+    /// than less.
+    pub fn row_bytes(&self) -> u64 {
+        let state = self.state();
+        let stored = state.content.bytes() / state.content.row_count.max(1);
+        stored + self.layout().format.widened_row_bytes() as u64
     }
 
     /// The account of the table: its counters tell the bytes in memory and on disk, those of older

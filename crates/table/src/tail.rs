@@ -30,7 +30,10 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn encode(format: &Format, rows: &[Rows], size: Size) -> Result<Self> {
-        let prepared = Prepared::new(format, rows)?;
+        let prepared = match is_long(format, &size) {
+            true => Prepared::new(format, rows)?,
+            false => Prepared::wide(format, rows)?,
+        };
         let mut page = HeapPage::new(prepared.len_bytes());
         prepared.write(page.as_mut());
         Ok(Self {
@@ -41,7 +44,7 @@ impl Segment {
 
     /// One segment of the rows of several.
     fn join(format: &Format, segments: &[&Segment], size: Size) -> Result<Self> {
-        if !format.joins() {
+        if !format.joins() || is_long(format, &size) {
             let rows = segments.iter();
             let rows: Result<Vec<Rows>> = rows
                 .map(|segment| format.decode_stored(&segment.source()))
@@ -65,7 +68,7 @@ impl Segment {
         patch.write(page.as_mut());
         Segment {
             bytes: Bytes::from_owner(page),
-            size: self.size,
+            size: self.size.clone(),
         }
     }
 
@@ -86,6 +89,12 @@ impl Segment {
     pub(crate) fn source(&self) -> Source<'static> {
         Source::Shared(self.bytes.clone())
     }
+}
+
+/// Whether rows take more than what is merged by copying bytes, for which numbers are as wide as
+/// their types. Those of longer segments are narrow, as those of pages.
+fn is_long(format: &Format, size: &Size) -> bool {
+    format.wide_bytes(size) > MERGED_BYTES_MAX
 }
 
 /// A buffer of zeros that [`Bytes`] can own, aligned as Arrow wants it. An allocator that is asked
@@ -148,8 +157,8 @@ impl Tail {
         &self.segments
     }
 
-    pub(crate) fn size(&self) -> Size {
-        self.size
+    pub(crate) fn size(&self) -> &Size {
+        &self.size
     }
 
     /// What the segments take on the heap.
@@ -159,8 +168,12 @@ impl Tail {
 
     /// An upper bound of the heap that the tail takes once rows of this size have been pushed, the
     /// segments that are being merged included.
-    pub(crate) fn heap_bytes_with(&self, format: &Format, size: Size) -> usize {
-        self.heap_bytes + MERGED_BYTES_MAX.min(self.heap_bytes) + format.page_bytes(size)
+    pub(crate) fn heap_bytes_with(&self, format: &Format, size: &Size) -> usize {
+        let added = match is_long(format, size) {
+            true => format.page_bytes(size),
+            false => format.wide_bytes(size),
+        };
+        self.heap_bytes + MERGED_BYTES_MAX.min(self.heap_bytes) + added
     }
 
     /// Copies rows to the end.
@@ -182,7 +195,7 @@ impl Tail {
 
     /// What a segment that comes behind the others makes of them. Changes nothing.
     pub(crate) fn growth(&self, format: &Format, segment: &Segment) -> Result<Growth> {
-        let (from, sum) = self.to_merge(segment.bytes.len(), segment.size);
+        let (from, sum) = self.to_merge(segment.bytes.len(), &segment.size);
         let last = match from < self.segments.len() {
             true => self.joined(format, from, segment, sum)?,
             false => segment.clone(),
@@ -192,7 +205,7 @@ impl Tail {
         Ok(Growth {
             from,
             heap_bytes: kept + last.bytes.len(),
-            size: self.size.plus(segment.size),
+            size: self.size.clone().plus(&segment.size),
             last,
         })
     }
@@ -214,7 +227,7 @@ impl Tail {
         let segments = tail.segments.iter();
         tail.heap_bytes = segments.map(|segment| segment.bytes.len()).sum();
         let segments = tail.segments.iter();
-        tail.size = segments.fold(Size::default(), |sum, segment| sum.plus(segment.size));
+        tail.size = segments.fold(Size::default(), |sum, segment| sum.plus(&segment.size));
         tail
     }
 
@@ -226,15 +239,15 @@ impl Tail {
 
     /// The segments that are merged with one of these bytes that comes next: the index of the
     /// first, and the size of all.
-    fn to_merge(&self, bytes: usize, size: Size) -> (usize, Size) {
-        let (mut from, mut sum, mut sum_bytes) = (self.segments.len(), size, bytes);
+    fn to_merge(&self, bytes: usize, size: &Size) -> (usize, Size) {
+        let (mut from, mut sum, mut sum_bytes) = (self.segments.len(), size.clone(), bytes);
         loop {
             let level = self.segments[..from].iter().rev();
             let level = level.take_while(|s| s.bytes.len() <= 2 * sum_bytes);
-            let (mut count, mut level_size, mut level_bytes) = (0, sum, sum_bytes);
+            let (mut count, mut level_size, mut level_bytes) = (0, sum.clone(), sum_bytes);
             for segment in level {
                 count += 1;
-                level_size = segment.size.plus(level_size);
+                level_size = segment.size.clone().plus(&level_size);
                 level_bytes += segment.bytes.len();
             }
             if count + 1 < FAN_IN || level_bytes > MERGED_BYTES_MAX {

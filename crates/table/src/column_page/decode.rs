@@ -26,6 +26,7 @@ use arrow_select::take::take;
 use bytes::Bytes;
 
 use super::format::{Format, Kind, Rows};
+use super::frame::Frame;
 use super::layout::{Entry, MAGIC, read_u32};
 use super::sizes::ALIGNMENT;
 use super::sizes::PREFIX_BYTES;
@@ -185,12 +186,11 @@ impl<'a> Page<'a> {
         })
     }
 
-    fn entry(&self, column: usize) -> Result<Entry> {
+    /// The entry of a column, and the frame of its integers if they are narrow.
+    fn entry(&self, column: usize) -> Result<(Entry, Option<Frame>)> {
         let entry = entry(self.source.bytes(), column)?;
-        if entry.kind != self.kind(column)?.tag() {
-            return Err(corrupt("a column is stored in another way"));
-        }
-        Ok(entry)
+        let frame = entry.frame(self.kind(column)?)?;
+        Ok((entry, frame))
     }
 
     fn kind(&self, column: usize) -> Result<Kind> {
@@ -270,24 +270,25 @@ impl<'a> Page<'a> {
 
     /// Some values of a column of numbers.
     fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
-        let entry = self.entry(column)?;
-        let Kind::Fixed { width } = self.kind(column)? else {
+        let (entry, frame) = self.entry(column)?;
+        let Kind::Fixed { width, .. } = self.kind(column)? else {
             return Err(corrupt("a column of numbers is stored in another way"));
         };
         let bytes = self.source.bytes();
         let values = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
-        let picked = match width {
-            1 => picked::<1>(values, slots),
-            2 => picked::<2>(values, slots),
-            4 => picked::<4>(values, slots),
-            8 => picked::<8>(values, slots),
-            16 => picked::<16>(values, slots),
-            32 => picked::<32>(values, slots),
+        let picked = match (frame, width) {
+            (Some(frame), _) => frame.read_slots(width, values, slots),
+            (None, 1) => picked::<1>(values, slots),
+            (None, 2) => picked::<2>(values, slots),
+            (None, 4) => picked::<4>(values, slots),
+            (None, 8) => picked::<8>(values, slots),
+            (None, 16) => picked::<16>(values, slots),
+            (None, 32) => picked::<32>(values, slots),
             _ => None,
         };
         let picked = picked.ok_or(corrupt("a value lies outside of its column"))?;
         let nulls = self.nulls_of(&entry, slots)?;
-        fixed(data_type, picked.into(), slots.len(), nulls)
+        fixed(data_type, picked, slots.len(), nulls)
     }
 
     /// Some values of a text column.
@@ -301,7 +302,7 @@ impl<'a> Page<'a> {
     }
 
     fn views(&self, column: usize, slots: &[u32]) -> Result<BinaryViewArray> {
-        let entry = self.entry(column)?;
+        let (entry, _) = self.entry(column)?;
         let nulls = self.nulls_of(&entry, slots)?;
         let bytes = self.source.bytes();
         let offsets = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
@@ -315,7 +316,7 @@ impl<'a> Page<'a> {
         let field = self.format.schema.field(column);
         let declared = field.data_type();
         if self.kind(column)? == Kind::Stream {
-            return self.stream(&self.entry(column)?);
+            return self.stream(&self.entry(column)?.0);
         }
         match declared {
             DataType::Dictionary(keys, values) => dictionary(keys, self.plain(column, values)?),
@@ -327,7 +328,7 @@ impl<'a> Page<'a> {
     fn stored(&self, column: usize) -> Result<ArrayRef> {
         let declared = self.format.schema.field(column).data_type();
         match (self.kind(column)?, declared) {
-            (Kind::Stream, _) => self.stream(&self.entry(column)?),
+            (Kind::Stream, _) => self.stream(&self.entry(column)?.0),
             (Kind::Bytes | Kind::Text, _) => self.plain(column, &DataType::Binary),
             (_, DataType::Dictionary(_, values)) => self.plain(column, values),
             (_, plain) => self.plain(column, plain),
@@ -335,7 +336,7 @@ impl<'a> Page<'a> {
     }
 
     fn plain(&self, column: usize, data_type: &DataType) -> Result<ArrayRef> {
-        let entry = self.entry(column)?;
+        let (entry, frame) = self.entry(column)?;
         let nulls = self.nulls(&entry)?;
         let rows = self.row_count;
         match self.kind(column)? {
@@ -345,12 +346,20 @@ impl<'a> Page<'a> {
                 let bits = BooleanBuffer::new(bits, 0, rows);
                 Ok(Arc::new(BooleanArray::new(bits, nulls)))
             }
-            Kind::Fixed { width } => {
-                let len_bytes = rows.saturating_mul(width);
+            Kind::Fixed { width, .. } => {
+                let stored_width = frame.map_or(width, |frame| frame.width);
+                let len_bytes = rows.saturating_mul(stored_width);
                 if entry.values_bytes as usize != len_bytes {
                     return Err(corrupt("a column has another width"));
                 }
-                let values = self.source.buffer(entry.values_offset, len_bytes)?;
+                let values = match frame {
+                    None => self.source.buffer(entry.values_offset, len_bytes)?,
+                    Some(frame) => {
+                        let distances = part(self.source.bytes(), entry.values_offset, len_bytes)?;
+                        let values = frame.read(width, distances);
+                        values.ok_or(corrupt("a column has another width"))?
+                    }
+                };
                 fixed(data_type, values, rows, nulls)
             }
             Kind::Bytes | Kind::Text => {
@@ -374,13 +383,13 @@ impl<'a> Page<'a> {
 }
 
 /// Some values of a fixed width; `None` if one lies elsewhere.
-fn picked<const WIDTH: usize>(values: &[u8], slots: &[u32]) -> Option<MutableBuffer> {
+fn picked<const WIDTH: usize>(values: &[u8], slots: &[u32]) -> Option<Buffer> {
     let values: &[[u8; WIDTH]] = values.as_chunks().0;
     let mut picked = MutableBuffer::with_capacity(slots.len().saturating_mul(WIDTH));
     for slot in slots {
         picked.extend_from_slice(values.get(*slot as usize)?);
     }
-    Some(picked)
+    Some(picked.into())
 }
 
 /// Looks at the header of a page; returns how many rows it has.

@@ -1,7 +1,8 @@
 //! Values written over others where those stand.
 //!
 //! **Owns** which bytes of a page become others. **Never** moves a value: a number takes the place
-//! of a number, a text that of one as long; NULL comes and goes where the column has a bit for it.
+//! of a number, if it is not too far from those of its page where they are narrow, and a text that
+//! of one as long; NULL comes and goes where the column has a bit for it.
 //!
 //! Edits are made from the page as it is, which may be pinned by readers, and written later, when
 //! nobody else sees it: writing them cannot fail.
@@ -118,7 +119,7 @@ impl StoredRows<'_> {
         }
         Ok(match (self.format().kinds[column], values.data_type()) {
             (Kind::Boolean, _) => target.set_booleans(slots, values, edits),
-            (Kind::Fixed { width }, data_type)
+            (Kind::Fixed { width, .. }, data_type)
                 if !matches!(data_type, DataType::Dictionary(..)) =>
             {
                 fixed_bytes(values.as_ref(), width, |new| {
@@ -155,11 +156,18 @@ impl Target<'_> {
         for (row, slot) in slots.iter().map(|slot| *slot as usize).enumerate() {
             let is_null = new.is_null(row);
             self.set_null(slot, is_null, edits)?;
-            let old = self.stored.value(slot);
-            if !is_null && old != Some(value(row)) {
-                let value = value(row);
-                let at = self.entry.values_offset as usize + slot * value.len();
-                edits.set_bytes(at, value);
+            let (old, value) = (self.stored.value(slot), value(row));
+            if is_null || old.as_deref() == Some(value) {
+                continue;
+            }
+            let values = self.entry.values_offset as usize;
+            match self.stored.frame {
+                None => edits.set_bytes(values + slot * value.len(), value),
+                Some(frame) => {
+                    let distance = frame.distance(value)?;
+                    let at = values + slot * frame.width;
+                    edits.set_bytes(at, &distance[..frame.width]);
+                }
             }
         }
         Some(())

@@ -15,6 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat;
 
 use super::format::{Format, Kind, Rows};
+use super::frame::{Frame, Span};
 use super::layout::{Entry, Layout, expect_u32};
 use super::sizes::align;
 use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
@@ -34,28 +35,45 @@ pub struct Prepared<'a> {
     format: &'a Format,
     segments: &'a [Rows],
     layout: Layout,
+    /// Those of the columns whose integers are narrow.
+    frames: Vec<Option<Frame>>,
     /// The nested columns, by their place.
     streams: Vec<(usize, Vec<u8>)>,
     row_count: usize,
 }
 
 impl<'a> Prepared<'a> {
-    /// Lays out one page that holds all rows of all segments, in order.
+    /// Lays out one page that holds all rows of all segments, in order, with integers as narrow as
+    /// the format wants them.
     ///
     /// # Errors
     /// [`Error::RowTooLong`] if they take more than 2 GiB; [`Error::Arrow`] if Arrow cannot encode
     /// a nested column.
     pub fn new(format: &'a Format, segments: &'a [Rows]) -> Result<Self> {
+        Self::laid_out(format, segments, format.narrows)
+    }
+
+    /// The same with numbers as wide as their types: pages of few rows, which soon become one by
+    /// copying bytes.
+    ///
+    /// # Errors
+    /// As for [`Prepared::new`].
+    pub(crate) fn wide(format: &'a Format, segments: &'a [Rows]) -> Result<Self> {
+        Self::laid_out(format, segments, false)
+    }
+
+    fn laid_out(format: &'a Format, segments: &'a [Rows], narrows: bool) -> Result<Self> {
         let row_count = segments.iter().map(Rows::row_count).sum();
         let mut prepared = Self {
             format,
             segments,
             layout: Layout::new(format),
+            frames: Vec::with_capacity(format.kinds.len()),
             streams: Vec::new(),
             row_count,
         };
         for column in 0..format.kinds.len() {
-            prepared.place(column)?;
+            prepared.place(column, narrows)?;
         }
         Ok(prepared)
     }
@@ -71,8 +89,13 @@ impl<'a> Prepared<'a> {
             .map(move |s| s.columns[column].as_ref())
     }
 
-    fn place(&mut self, column: usize) -> Result<()> {
+    fn place(&mut self, column: usize, narrows: bool) -> Result<()> {
         let kind = self.format.kinds[column];
+        let frame = narrows.then(|| {
+            let spans = self.columns(column).map(|a| kind.span(a, 0, a.len()));
+            kind.frame(spans.fold(Span::EMPTY, Span::plus))
+        });
+        let frame = frame.flatten();
         let null_count = match kind.holds_nulls() {
             true => self.columns(column).map(|a| a.null_count()).sum(),
             false => 0,
@@ -92,7 +115,8 @@ impl<'a> Prepared<'a> {
             _ => ValueBytes::default(),
         };
         let rows = self.row_count;
-        self.layout.place(kind, rows, null_count, bytes)
+        self.frames.push(frame);
+        self.layout.place(kind, rows, null_count, bytes, frame)
     }
 
     /// Writes the page; what follows the rows is filled with zeros.
@@ -140,11 +164,16 @@ impl<'a> Prepared<'a> {
                     row += values.len();
                 }
             }
-            Kind::Fixed { width } => {
+            Kind::Fixed { width, .. } => {
                 let mut out = area(page, entry.values_offset, values_bytes);
+                let frame = self.frames[column];
+                let stored_width = frame.map_or(width, |frame| frame.width);
                 for array in self.columns(column) {
-                    let (head, rest) = out.split_at_mut(array.len() * width);
-                    fixed_bytes(array, width, |bytes| head.copy_from_slice(bytes));
+                    let (head, rest) = out.split_at_mut(array.len() * stored_width);
+                    fixed_bytes(array, width, |bytes| match frame {
+                        Some(frame) => frame.write(width, bytes, head),
+                        None => head.copy_from_slice(bytes),
+                    });
                     out = rest;
                 }
             }

@@ -7,7 +7,10 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
+use mayfly_space::PageClass;
 
+use super::encode::fixed_bytes;
+use super::frame::{Frame, Sign, Span};
 use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, align};
 use super::value_bytes::value_bytes;
 use crate::error::{Error, Result};
@@ -15,8 +18,13 @@ use crate::owned::own_bytes;
 
 /// The name of the column that numbers rows.
 const ROW_NUMBER: &str = "\u{1}row number";
+/// How many times the bytes of the next smaller class a page has.
+const CLASS_STEP: usize = 4;
 /// The rows that are tried first when a page is filled; then twice as many, and so on.
 const FIT_STEP_ROWS: usize = 256;
+/// Rows of a page take at most that many times its bytes once their numbers are as wide as their
+/// types: who reads a page holds all of them.
+const WIDENED_MAX: usize = 8;
 /// Most rows of a page: two of DataFusion's batches, so that a batch that is read from a page of
 /// narrow rows stays within the processor's cache.
 const ROWS_MAX: usize = 16384;
@@ -33,8 +41,8 @@ pub(super) enum Kind {
     Null,
     /// One bit a row.
     Boolean,
-    /// A fixed number of bytes a row.
-    Fixed { width: usize },
+    /// A fixed number of bytes a row, of an integer or of anything else.
+    Fixed { width: usize, sign: Option<Sign> },
     /// Offsets, a data area, and the prefixes of long values in order.
     Bytes,
     /// The same; the values are text.
@@ -52,16 +60,47 @@ impl Kind {
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Kind::Bytes,
             DataType::FixedSizeBinary(width) if *width > 0 => Kind::Fixed {
                 width: width.unsigned_abs() as usize,
+                sign: None,
             },
             DataType::Dictionary(_, values) => match (Kind::of(values), &**values) {
                 (Kind::Null | Kind::Stream, _) | (_, DataType::Dictionary(_, _)) => Kind::Stream,
                 (kind, _) => kind,
             },
             other => match other.primitive_width() {
-                Some(width) => Kind::Fixed { width },
+                Some(width) => Kind::Fixed {
+                    width,
+                    sign: Sign::of(other),
+                },
                 None => Kind::Stream,
             },
         }
+    }
+
+    /// How the integers of a span stand in a page; `None` where they are as wide as their type.
+    pub(super) fn frame(self, span: Span) -> Option<Frame> {
+        match self {
+            Kind::Fixed {
+                width,
+                sign: Some(_),
+            } => Frame::of(span, width),
+            _ => None,
+        }
+    }
+
+    /// Between which numbers the integers of some rows lie; empty where there are none.
+    pub(super) fn span(self, column: &dyn Array, from: usize, row_count: usize) -> Span {
+        let Kind::Fixed {
+            width,
+            sign: Some(sign),
+        } = self
+        else {
+            return Span::EMPTY;
+        };
+        let nulls = column.nulls().map(|nulls| nulls.slice(from, row_count));
+        fixed_bytes(column, width, |values| {
+            let values = &values[from * width..(from + row_count) * width];
+            Span::of(values, width, sign, nulls.as_ref())
+        })
     }
 
     pub(super) const fn tag(self) -> u32 {
@@ -81,20 +120,30 @@ impl Kind {
 }
 
 /// How many bytes some rows take; sizes of consecutive rows add up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Rows.
     pub rows: usize,
     /// Bytes of text and binary values with their prefixes, and of nested values (an estimate).
     pub data_bytes: usize,
+    /// Between which numbers the integers of each column lie; none where they are not narrowed.
+    spans: Vec<Span>,
 }
 
 impl Size {
-    pub(crate) fn plus(self, other: Size) -> Size {
-        Size {
-            rows: self.rows + other.rows,
-            data_bytes: self.data_bytes.saturating_add(other.data_bytes),
+    pub(crate) fn plus(mut self, other: &Size) -> Size {
+        if self.rows == 0 {
+            self.spans.clone_from(&other.spans);
+        } else if self.spans.len() == other.spans.len() {
+            let spans = self.spans.iter_mut().zip(&other.spans);
+            spans.for_each(|(span, other)| *span = span.plus(*other));
+        } else if other.rows > 0 {
+            // Numbers of which nothing is known are as wide as their type.
+            self.spans.clear();
         }
+        self.rows += other.rows;
+        self.data_bytes = self.data_bytes.saturating_add(other.data_bytes);
+        self
     }
 }
 
@@ -155,6 +204,8 @@ pub struct Format {
     pub(super) rows_max: usize,
     pub(super) merges: bool,
     pub(super) has_row_numbers: bool,
+    /// Whether integers in pages are as narrow as they can be.
+    pub(super) narrows: bool,
 }
 
 impl Format {
@@ -195,7 +246,29 @@ impl Format {
             rows_max,
             merges,
             has_row_numbers: false,
+            narrows: false,
         }
+    }
+
+    /// The format of pages whose integers are as narrow as they can be: fewer bytes, and a copy
+    /// where they are read.
+    pub(crate) fn narrow(self) -> Self {
+        Self {
+            narrows: true,
+            ..self
+        }
+    }
+
+    /// The bytes by which the numbers of a row can grow while they are read.
+    pub(crate) fn widened_row_bytes(&self) -> usize {
+        let widths = self.kinds.iter().map(|kind| match kind {
+            Kind::Fixed {
+                width,
+                sign: Some(_),
+            } => width - 1,
+            _ => 0,
+        });
+        if self.narrows { widths.sum() } else { 0 }
     }
 
     /// Whether a page may have that many rows.
@@ -273,21 +346,50 @@ impl Format {
     }
 
     /// An upper bound of the page bytes that rows of this size take, exact but for nested columns.
-    pub fn page_bytes(&self, size: Size) -> usize {
+    pub fn page_bytes(&self, size: &Size) -> usize {
+        self.bytes_with(size.rows, size.data_bytes, &size.spans)
+    }
+
+    /// The same with numbers as wide as their types: what the rows take on the heap.
+    pub(crate) fn wide_bytes(&self, size: &Size) -> usize {
+        self.bytes_with(size.rows, size.data_bytes, &[])
+    }
+
+    fn bytes_with(&self, rows: usize, data_bytes: usize, spans: &[Span]) -> usize {
         let mut bytes = align(HEADER_BYTES + ENTRY_BYTES * self.kinds.len());
-        for (kind, field) in self.kinds.iter().zip(self.schema.fields()) {
+        let columns = self.kinds.iter().zip(self.schema.fields());
+        for (column, (kind, field)) in columns.enumerate() {
             if kind.holds_nulls() && field.is_nullable() {
-                bytes += align(size.rows.div_ceil(8));
+                bytes += align(rows.div_ceil(8));
             }
             bytes += match kind {
                 Kind::Null => 0,
-                Kind::Boolean => align(size.rows.div_ceil(8)),
-                Kind::Fixed { width } => align(size.rows * width),
-                Kind::Bytes | Kind::Text => align((size.rows + 1) * size_of::<i32>()) + ALIGNMENT,
+                Kind::Boolean => align(rows.div_ceil(8)),
+                Kind::Fixed { width, .. } => {
+                    let frame = spans.get(column).and_then(|span| kind.frame(*span));
+                    align(rows * frame.map_or(*width, |frame| frame.width))
+                }
+                Kind::Bytes | Kind::Text => align((rows + 1) * size_of::<i32>()) + ALIGNMENT,
                 Kind::Stream => ALIGNMENT,
             };
         }
-        bytes.saturating_add(size.data_bytes)
+        bytes.saturating_add(data_bytes)
+    }
+
+    /// The page that rows like these fill, of at most `limit_bytes`: the next smaller class where
+    /// the rows that may share a page would leave half of it free.
+    pub(crate) fn filled_bytes(&self, size: &Size, limit_bytes: usize) -> usize {
+        let mut filled = limit_bytes;
+        while size.rows > 0 && filled > PageClass::K4.bytes() {
+            let most = WIDENED_MAX * filled * size.rows / self.wide_bytes(size).max(1);
+            let most = most.min(self.rows_max);
+            let data_bytes = size.data_bytes.saturating_mul(most) / size.rows;
+            if self.bytes_with(most, data_bytes, &size.spans) > filled / 2 {
+                break;
+            }
+            filled /= CLASS_STEP;
+        }
+        filled
     }
 
     /// An upper bound of the page bytes that columns of the types of the schema take, whether those
@@ -305,10 +407,7 @@ impl Format {
                 Kind::Null | Kind::Boolean | Kind::Fixed { .. } => 0,
             };
         }
-        self.page_bytes(Size {
-            rows: row_count,
-            data_bytes,
-        })
+        self.bytes_with(row_count, data_bytes, &[])
     }
 
     /// The size of some consecutive rows.
@@ -322,30 +421,48 @@ impl Format {
         Size {
             rows: row_count,
             data_bytes,
+            spans: match self.narrows {
+                true => self.spans(rows, from, row_count),
+                false => Vec::new(),
+            },
         }
     }
 
+    fn spans(&self, rows: &Rows, from: usize, row_count: usize) -> Vec<Span> {
+        let columns = self.kinds.iter().zip(&rows.columns);
+        let spans = columns.map(|(kind, column)| kind.span(column.as_ref(), from, row_count));
+        spans.collect()
+    }
+
     /// How many rows from `from` on fit into a page beside rows of size `held`, and their size.
-    pub fn fit(&self, rows: &Rows, from: usize, held: Size, limit_bytes: usize) -> (usize, Size) {
+    pub fn fit(&self, rows: &Rows, from: usize, held: &Size, limit_bytes: usize) -> (usize, Size) {
         let left = (rows.row_count - from).min(self.rows_max.saturating_sub(held.rows));
         let mut taken = Size::default();
+        // With those that are held.
+        let mut all = held.clone();
+        let mut limit_bytes = limit_bytes;
         // Sizes are walks over the values: those of a page are looked at twice or so, not those of
         // the whole batch.
         let (mut step, mut grows) = (FIT_STEP_ROWS.min(left), true);
         while step > 0 {
-            // The check without data first: it needs no walk.
-            let bare = Size {
-                rows: taken.rows + step,
-                data_bytes: taken.data_bytes,
+            // The check without more data first: it needs no walk.
+            let bare = self.bytes_with(all.rows + step, all.data_bytes, &all.spans);
+            let more = (bare <= limit_bytes || all.rows == 0)
+                .then(|| self.size(rows, from + taken.rows, step));
+            let sum = more.map(|more| (all.clone().plus(&more), more));
+            if taken.rows == 0
+                && let Some((sum, _)) = &sum
+            {
+                limit_bytes = self.filled_bytes(sum, limit_bytes);
+            }
+            let fits = |sum: &Size| {
+                self.page_bytes(sum) <= limit_bytes
+                    && (sum.spans.is_empty() || self.wide_bytes(sum) <= WIDENED_MAX * limit_bytes)
             };
-            let more = match self.page_bytes(held.plus(bare)) <= limit_bytes {
-                true => Some(self.size(rows, from + taken.rows, step)),
-                false => None,
-            };
-            let fits = |more: &Size| self.page_bytes(held.plus(taken).plus(*more)) <= limit_bytes;
-            match more.filter(fits) {
-                Some(more) => {
-                    taken = taken.plus(more);
+            match sum.filter(|(sum, _)| fits(sum)) {
+                Some((sum, more)) => {
+                    all = sum;
+                    taken = taken.plus(&more);
                     step = if grows { 2 * step } else { step / 2 };
                 }
                 None => {

@@ -3,7 +3,7 @@
 //! an error. Text is left out: that it is UTF-8 is taken from the checksum (`crate::text`).
 //!
 //! ```text
-//! nested? | row count | changes: place (2), value
+//! nested, narrow? | row count | changes: place (2), value
 //! ```
 
 use std::sync::Arc;
@@ -21,8 +21,9 @@ use mayfly_testkit::{FuzzTarget, Random};
 
 use super::Prepared;
 use super::decode::{Source, check as row_count_of};
-use super::format::{Format, Rows};
+use super::format::{Format, Kind, Rows};
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES};
+use super::stored::StoredRows;
 use crate::error::{Error, Result};
 
 const ROWS_MAX: usize = 100;
@@ -84,10 +85,14 @@ fn format_of(columns: &[ArrayRef]) -> Format {
 fn check(input: &[u8]) {
     let mut input = input.iter().copied();
     let mut next = || input.next().unwrap_or(0);
-    let is_nested = next() % 4 == 1;
+    let first = next();
+    let (is_nested, is_narrow) = (first % 4 == 1, first & 4 > 0);
     let rows = usize::from(next()) % ROWS_MAX;
     let columns = columns(rows, is_nested);
-    let format = format_of(&columns);
+    let mut format = format_of(&columns);
+    if is_narrow {
+        format = format.narrow();
+    }
     let held: [Rows; 1] = [format
         .admit(&columns, rows)
         .expect("they are of these types")];
@@ -128,6 +133,21 @@ fn check(input: &[u8]) {
         );
         look_at(format.decode_stored(source).map(|rows| rows.columns));
     }
+    look_at_values(&format, &page);
+}
+
+/// Every value of a page is there, or what is wrong with its column is an error.
+fn look_at_values(format: &Format, page: &[u8]) {
+    let Ok(stored) = StoredRows::open(format, page) else {
+        return;
+    };
+    for column in 0..format.kinds.len() {
+        if matches!(format.kinds[column], Kind::Fixed { .. })
+            && let Ok(column) = stored.column(column)
+        {
+            (0..column.row_count).for_each(|slot| _ = column.value(slot));
+        }
+    }
 }
 
 /// What came of a page is an error that says so, or is valid.
@@ -151,7 +171,7 @@ fn look_at(decoded: Result<Vec<ArrayRef>>) {
 }
 
 fn plausible(random: &mut Random) -> Vec<u8> {
-    let mut input = vec![random.below(4) as u8, random.below(ROWS_MAX as u64) as u8];
+    let mut input = vec![random.below(8) as u8, random.below(ROWS_MAX as u64) as u8];
     for _ in 0..random.below(4) {
         let place = random.below(1 << 16) as u16;
         input.extend(place.to_le_bytes());

@@ -1,10 +1,13 @@
 //! The header and the directory of a page: where its columns lie.
 
 use super::format::{Format, Kind};
+use super::frame::Frame;
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES, align};
 use super::value_bytes::ValueBytes;
 use crate::error::{Error, Result};
 
+/// The kind of a column whose integers are distances from a base.
+pub(super) const FRAME_TAG: u32 = 6;
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
 /// Most bytes of a page: what its 32-bit offsets, which Arrow reads as signed, can address.
 const PAGE_BYTES_MAX: usize = i32::MAX as usize;
@@ -18,9 +21,11 @@ pub(super) struct Entry {
     pub(super) validity_offset: u32,
     pub(super) values_offset: u32,
     pub(super) values_bytes: u32,
+    /// Of narrow integers, the lower half of their base.
     pub(super) data_offset: u32,
+    /// Of narrow integers, the upper half of their base.
     pub(super) data_bytes: u32,
-    /// Behind the data, without padding.
+    /// Behind the data, without padding. Of narrow integers, the bytes of one.
     pub(super) prefix_bytes: u32,
 }
 
@@ -40,13 +45,14 @@ impl Layout {
         }
     }
 
-    /// Places the next column.
+    /// Places the next column; in a frame, if its integers are narrow.
     pub(super) fn place(
         &mut self,
         kind: Kind,
         rows: usize,
         null_count: usize,
         bytes: ValueBytes,
+        frame: Option<Frame>,
     ) -> Result<()> {
         let mut entry = Entry {
             kind: kind.tag(),
@@ -59,7 +65,7 @@ impl Layout {
         let values_bytes = match kind {
             Kind::Null => None,
             Kind::Boolean => Some(rows.div_ceil(8)),
-            Kind::Fixed { width } => Some(rows * width),
+            Kind::Fixed { width, .. } => Some(rows * frame.map_or(width, |frame| frame.width)),
             Kind::Bytes | Kind::Text => Some((rows + 1) * size_of::<i32>()),
             Kind::Stream => Some(bytes.data),
         };
@@ -70,6 +76,9 @@ impl Layout {
             (entry.data_offset, _) = self.take(bytes.sum())?;
             entry.data_bytes = narrow(bytes.data)?;
             entry.prefix_bytes = narrow(bytes.prefixes)?;
+        }
+        if let Some(frame) = frame {
+            entry.set_frame(frame);
         }
         self.entries.push(entry);
         Ok(())
@@ -119,6 +128,36 @@ pub(super) fn expect_u32(value: usize) -> u32 {
 }
 
 impl Entry {
+    fn set_frame(&mut self, frame: Frame) {
+        self.kind = FRAME_TAG;
+        (self.data_offset, self.data_bytes) = (frame.base as u32, (frame.base >> 32) as u32);
+        self.prefix_bytes = frame.width as u32;
+    }
+
+    /// The frame of a column of a kind, `None` if its values are as wide as their type.
+    ///
+    /// # Errors
+    /// If the column is stored in another way.
+    pub(super) fn frame(&self, kind: Kind) -> Result<Option<Frame>> {
+        if self.kind == kind.tag() {
+            return Ok(None);
+        }
+        let frame = match kind {
+            Kind::Fixed {
+                width,
+                sign: Some(_),
+            } if self.kind == FRAME_TAG => {
+                let base = i64::from(self.data_offset) | i64::from(self.data_bytes) << 32;
+                Frame::checked(base, self.prefix_bytes as usize, width)
+            }
+            _ => None,
+        };
+        let corrupt = Error::CorruptPage {
+            what: "a column is stored in another way",
+        };
+        frame.map(Some).ok_or(corrupt)
+    }
+
     pub(super) fn write(&self, out: &mut [u8]) {
         let words = [
             self.kind,

@@ -11,7 +11,9 @@
 //! ```
 //!
 //! Numbers, decimals, dates and the like are Arrow's own buffers, so reading them copies nothing:
-//! the arrays point into the page and keep it pinned. Text and binary values of all lengths are
+//! the arrays point into the page and keep it pinned. In pages of tables, integers and decimals are
+//! their distances from the least of the page, of fewer bytes, where that is narrower (`frame`);
+//! they are widened while reading. Text and binary values of all lengths are
 //! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16.
 //! `Utf8` and `Binary` columns are read without a copy; for `Utf8View` and `BinaryView` the views
 //! are built while reading and point into the page. A view holds the first four bytes of its value:
@@ -31,6 +33,7 @@ mod decode;
 mod edit;
 mod encode;
 mod format;
+mod frame;
 #[cfg(test)]
 mod fuzz;
 mod layout;
@@ -44,7 +47,7 @@ pub use encode::Prepared;
 pub use format::{Format, Rows, Size};
 pub(crate) use sizes::ALIGNMENT;
 pub(crate) use sizes::{PREFIX_BYTES, PREFIXED_BYTES};
-pub(crate) use stored::{Columns, Joined, StoredColumn, StoredRows};
+pub(crate) use stored::{Columns, Joined, StoredColumn, StoredRows, StoredValue};
 
 const _: () = assert!(
     cfg!(target_endian = "little"),

@@ -6,6 +6,8 @@
 //! Arrays cost ten allocations a column, whatever they hold. Who looks at a few rows (the entries
 //! of keys, short pages that become one) reads them here.
 
+use std::ops::Deref;
+
 use arrow_array::RecordBatch;
 use arrow_buffer::bit_mask::set_bits;
 use arrow_buffer::bit_util::get_bit;
@@ -13,6 +15,7 @@ use arrow_buffer::bit_util::get_bit;
 use super::decode::{Source, check, corrupt, entry, part};
 use super::encode::set_ones;
 use super::format::{Format, Kind};
+use super::frame::Frame;
 use super::layout::{Layout, read_u32};
 use super::value_bytes::ValueBytes;
 use crate::error::Result;
@@ -29,12 +32,34 @@ pub(crate) struct StoredRows<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct StoredColumn<'a> {
     kind: Kind,
+    /// That of narrow integers.
+    pub(super) frame: Option<Frame>,
     pub(super) row_count: usize,
     pub(super) null_count: usize,
     pub(super) validity: &'a [u8],
     pub(super) values: &'a [u8],
     pub(super) data: &'a [u8],
     pub(super) prefixes: &'a [u8],
+}
+
+/// The bytes of a value.
+#[derive(Clone, Copy)]
+pub(crate) enum StoredValue<'a> {
+    /// They stand there so.
+    There(&'a [u8]),
+    /// Those of a narrow integer that was widened, of which some count.
+    Widened([u8; 16], usize),
+}
+
+impl Deref for StoredValue<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            StoredValue::There(bytes) => bytes,
+            StoredValue::Widened(bytes, count) => &bytes[..*count],
+        }
+    }
 }
 
 impl<'a> StoredRows<'a> {
@@ -70,18 +95,32 @@ impl<'a> StoredRows<'a> {
         let entry = entry(self.bytes, column)?;
         let part = |offset: u32, len: usize| part(self.bytes, offset, len);
         let rows = self.row_count;
+        let frame = entry.frame(kind)?;
         let values = match kind {
             Kind::Null => 0,
             Kind::Boolean => rows.div_ceil(8),
-            Kind::Fixed { width } => rows.saturating_mul(width),
+            Kind::Fixed { width, .. } => {
+                rows.saturating_mul(frame.map_or(width, |frame| frame.width))
+            }
             Kind::Bytes | Kind::Text => rows.saturating_add(1).saturating_mul(size_of::<u32>()),
             Kind::Stream => entry.values_bytes as usize,
         };
-        if entry.kind != kind.tag() || entry.values_bytes as usize != values {
-            return Err(corrupt("a column is stored in another way"));
+        if entry.values_bytes as usize != values {
+            return Err(corrupt("a column has another width"));
         }
+        let (data, prefixes): (&[u8], &[u8]) = match kind {
+            Kind::Bytes | Kind::Text => {
+                let behind = entry.data_offset.saturating_add(entry.data_bytes);
+                (
+                    part(entry.data_offset, entry.data_bytes as usize)?,
+                    part(behind, entry.prefix_bytes as usize)?,
+                )
+            }
+            _ => (&[], &[]),
+        };
         let column = StoredColumn {
             kind,
+            frame,
             row_count: rows,
             null_count: entry.null_count as usize,
             validity: match entry.null_count {
@@ -89,11 +128,8 @@ impl<'a> StoredRows<'a> {
                 _ => part(entry.validity_offset, rows.div_ceil(8))?,
             },
             values: part(entry.values_offset, values)?,
-            data: part(entry.data_offset, entry.data_bytes as usize)?,
-            prefixes: part(
-                entry.data_offset.saturating_add(entry.data_bytes),
-                entry.prefix_bytes as usize,
-            )?,
+            data,
+            prefixes,
         };
         let is_spanned = match kind {
             Kind::Bytes | Kind::Text => column.end(0) == 0 && column.end(rows) == column.data.len(),
@@ -162,21 +198,30 @@ impl Columns {
 
 impl<'a> StoredColumn<'a> {
     /// The bytes of a value, none for a bit; `None` for NULL.
-    pub(crate) fn value(&self, slot: usize) -> Option<&'a [u8]> {
+    pub(crate) fn value(&self, slot: usize) -> Option<StoredValue<'a>> {
         if self.null_count > 0 && !get_bit(self.validity, slot) {
             return None;
         }
-        match self.kind {
-            Kind::Null => None,
-            Kind::Boolean | Kind::Stream => Some(&[]),
-            Kind::Fixed { width } => Some(&self.values[slot * width..(slot + 1) * width]),
-            Kind::Bytes | Kind::Text => Some(&self.data[self.end(slot)..self.end(slot + 1)]),
-        }
+        let there = match self.kind {
+            Kind::Null => return None,
+            Kind::Boolean | Kind::Stream => &[],
+            Kind::Fixed { width, .. } => match self.frame {
+                Some(frame) => {
+                    return Some(StoredValue::Widened(frame.value(self.values, slot), width));
+                }
+                None => &self.values[slot * width..(slot + 1) * width],
+            },
+            Kind::Bytes | Kind::Text => &self.data[self.end(slot)..self.end(slot + 1)],
+        };
+        Some(StoredValue::There(there))
     }
 
     /// A value of a column of 64-bit numbers.
     pub(crate) fn number(&self, slot: usize) -> u64 {
-        u64::from_le_bytes(self.values.as_chunks().0[slot])
+        match self.frame {
+            Some(frame) => i128::from_le_bytes(frame.value(self.values, slot)) as u64,
+            None => u64::from_le_bytes(self.values.as_chunks().0[slot]),
+        }
     }
 
     /// Whether all rows have the same bytes as those of another page. Equal values may have
@@ -184,8 +229,12 @@ impl<'a> StoredColumn<'a> {
     pub(crate) fn is_same(&self, other: &StoredColumn<'_>) -> bool {
         self.null_count == other.null_count
             && self.validity == other.validity
-            && self.values == other.values
-            && self.data == other.data
+            && self.row_count == other.row_count
+            && match self.frame == other.frame {
+                true => self.values == other.values && self.data == other.data,
+                false => (0..self.row_count)
+                    .all(|slot| self.value(slot).as_deref() == other.value(slot).as_deref()),
+            }
     }
 
     pub(super) fn end(&self, slot: usize) -> usize {
@@ -201,7 +250,8 @@ pub(crate) struct Joined<'a> {
 }
 
 impl<'a> Joined<'a> {
-    /// Lays out one page that holds the rows of all pages, in order. No column may be nested.
+    /// Lays out one page that holds the rows of all pages, in order. No column may be nested, nor
+    /// have narrow integers.
     ///
     /// # Errors
     /// [`Error::RowTooLong`](crate::Error::RowTooLong) if they take more than 2 GiB;
@@ -219,13 +269,16 @@ impl<'a> Joined<'a> {
             let (mut null_count, mut bytes) = (0, ValueBytes::default());
             for page in &pages {
                 let column = page.column(index)?;
+                if column.frame.is_some() {
+                    return Err(corrupt("a short page has narrow numbers"));
+                }
                 null_count += column.null_count;
                 bytes = bytes.plus(ValueBytes {
                     data: column.data.len(),
                     prefixes: column.prefixes.len(),
                 });
             }
-            layout.place(*kind, row_count, null_count, bytes)?;
+            layout.place(*kind, row_count, null_count, bytes, None)?;
         }
         Ok(Self {
             pages,

@@ -18,7 +18,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 use super::byte_string;
-use crate::column_page::StoredColumn;
+use crate::column_page::{StoredColumn, StoredValue};
 use crate::definition::{Column, Key};
 use crate::tree::append_row_id;
 
@@ -147,7 +147,7 @@ impl KeyEncoder {
         for row in rows {
             let mut has_null = false;
             for (part, values) in self.parts.iter().zip(columns) {
-                has_null |= part.write(values.value(row), &mut keys.bytes);
+                has_null |= part.write(values.value(row).as_deref(), &mut keys.bytes);
             }
             if has_null || !self.is_unique {
                 append_row_id(&mut keys.bytes, number(row));
@@ -165,7 +165,7 @@ impl KeyEncoder {
         let mut bytes = Vec::new();
         let mut has_null = false;
         for (part, value) in self.parts.iter().zip(values) {
-            has_null |= part.write(Reader::new(value).value(row), &mut bytes);
+            has_null |= part.write(Reader::new(value).value(row).as_deref(), &mut bytes);
         }
         (bytes, has_null)
     }
@@ -178,7 +178,7 @@ impl KeyEncoder {
         for row in 0..rows {
             let mut has_null = false;
             for (part, reader) in self.parts.iter().zip(&readers) {
-                has_null |= part.write(reader.value(row), &mut keys.bytes);
+                has_null |= part.write(reader.value(row).as_deref(), &mut keys.bytes);
             }
             keys.ends.push(keys.bytes.len());
             keys.with_null.push(has_null);
@@ -260,11 +260,11 @@ impl Kind {
 /// The values of a column, by row.
 pub(crate) trait Values {
     /// The little-endian bytes of a number, or those of a text; `None` for NULL.
-    fn value(&self, row: usize) -> Option<&[u8]>;
+    fn value(&self, row: usize) -> Option<StoredValue<'_>>;
 }
 
 impl Values for StoredColumn<'_> {
-    fn value(&self, row: usize) -> Option<&[u8]> {
+    fn value(&self, row: usize) -> Option<StoredValue<'_>> {
         StoredColumn::value(self, row)
     }
 }
@@ -287,15 +287,16 @@ impl<'a> Reader<'a> {
 }
 
 impl Values for Reader<'_> {
-    fn value(&self, row: usize) -> Option<&[u8]> {
+    fn value(&self, row: usize) -> Option<StoredValue<'_>> {
         if self.array.data_type() == &DataType::Null || self.array.is_null(row) {
             return None;
         }
         if let Some((data, width)) = &self.fixed {
             let start = (data.offset() + row) * width;
-            return Some(&data.buffers()[0].as_slice()[start..start + width]);
+            let bytes = &data.buffers()[0].as_slice()[start..start + width];
+            return Some(StoredValue::There(bytes));
         }
-        Some(match self.array.data_type() {
+        Some(StoredValue::There(match self.array.data_type() {
             DataType::Utf8View => self.array.as_string_view().value(row).as_bytes(),
             DataType::BinaryView => self.array.as_binary_view().value(row),
             DataType::Utf8 => self.array.as_string::<i32>().value(row).as_bytes(),
@@ -303,7 +304,7 @@ impl Values for Reader<'_> {
             DataType::Binary => self.array.as_binary::<i32>().value(row),
             DataType::LargeBinary => self.array.as_binary::<i64>().value(row),
             _ => &[],
-        })
+        }))
     }
 }
 

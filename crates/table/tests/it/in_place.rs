@@ -402,7 +402,7 @@ fn values_that_fit_take_no_page_and_no_entry() {
             kind: 49 - old.kind,
             count: if id == 777 { None } else { Some(7) },
             day: 8,
-            price: Some(-5),
+            price: Some(5),
             word: Some("z".repeat(100)),
         };
         assign(&table, &[1, 2, 3, 4, 5], &[(id, new.clone())]).unwrap();
@@ -416,24 +416,21 @@ fn values_that_fit_take_no_page_and_no_entry() {
     assert_eq!(after.pages_allocated, before.pages_allocated);
     assert!(rows_of(&table.snapshot()) == model);
 
-    // What does not fit moves: a longer text, NULL where the page has no bits for it.
-    for (column, new) in [
-        (
-            5,
-            Values {
-                word: Some("z".repeat(101)),
-                ..model[&5].clone()
-            },
-        ),
-        (
-            4,
-            Values {
-                price: None,
-                ..model[&6].clone()
-            },
-        ),
-    ] {
-        let id = column as i64 % 2 + if column == 5 { 4 } else { 6 };
+    // What does not fit moves: a longer text, NULL where the page has no bits for it, a number below
+    // those of its page.
+    let longer = Values {
+        word: Some("z".repeat(101)),
+        ..model[&5].clone()
+    };
+    let nothing = Values {
+        price: None,
+        ..model[&6].clone()
+    };
+    let far = Values {
+        price: Some(-5),
+        ..model[&7].clone()
+    };
+    for (id, column, new) in [(5, 5, longer), (6, 4, nothing), (7, 4, far)] {
         assign(&table, &[column], &[(id, new.clone())]).unwrap();
         model.insert(id, new);
         assert_eq!(order(&table).0.last(), Some(&id));

@@ -188,8 +188,7 @@ fn is_little(table: &Table, rows: usize) -> bool {
     if rows <= CHANGED_MAX {
         return true;
     }
-    let row_bytes = table.bytes() / table.row_count().max(1);
-    rows <= READ_MAX && row_bytes * rows as u64 <= READ_BYTES_MAX
+    rows <= READ_MAX && table.row_bytes() * rows as u64 <= READ_BYTES_MAX
 }
 
 fn rows_of(

@@ -200,8 +200,7 @@ impl Window {
     const LEAST: usize = 16;
 
     fn of(table: &Table) -> Window {
-        let row_bytes = table.bytes().checked_div(table.row_count()).unwrap_or(0);
-        let rows = Self::BYTES / row_bytes.max(1);
+        let rows = Self::BYTES / table.row_bytes().max(1);
         let most = usize::try_from(rows).unwrap_or(usize::MAX).max(Self::LEAST);
         Window { most, rows: most }
     }
