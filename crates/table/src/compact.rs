@@ -67,11 +67,7 @@ fn group(format: &Format, page_bytes: usize, changed: &Changed, patches: &Patche
         };
         rows += page.row_count();
         bytes += page.bytes() * page.row_count() / page.written_count();
-        follows
-            && !patches.has(*place)
-            && is_sparse(page)
-            && bytes <= page_bytes
-            && format.takes(rows)
+        follows && !patches.has(*place) && is_sparse(page) && format.takes(rows, bytes, page_bytes)
     };
     let group = changed.iter().take_while(fits).count();
     let mut pages = changed[..group]

@@ -346,15 +346,12 @@ impl End<'_> {
             false => 0..0,
         };
         for page in self.pages[own].iter().rev() {
-            let fits = page.bytes() <= 2 * bytes && page.bytes() + bytes <= self.page_bytes;
-            if !fits || !page.is_whole() {
-                break;
-            }
             rows += page.row_count();
-            if !self.format.takes(rows) {
+            let is_short = page.bytes() <= 2 * bytes && page.is_whole();
+            bytes += page.bytes();
+            if !is_short || !self.format.takes(rows, bytes, self.page_bytes) {
                 break;
             }
-            bytes += page.bytes();
             small.push(page.rows(self.format)?);
         }
         let kept = self.kept - small.len();

@@ -271,9 +271,13 @@ impl Format {
         if self.narrows { widths.sum() } else { 0 }
     }
 
-    /// Whether a page may have that many rows.
-    pub(crate) fn takes(&self, row_count: usize) -> bool {
+    /// Whether that many rows, which take so many bytes in pages now, may share one of at most
+    /// `limit_bytes`.
+    pub(crate) fn takes(&self, row_count: usize, bytes: usize, limit_bytes: usize) -> bool {
+        let wide_bytes = bytes + row_count * self.widened_row_bytes();
         row_count <= self.rows_max
+            && bytes <= limit_bytes
+            && (!self.narrows || wide_bytes <= WIDENED_MAX * limit_bytes)
     }
 
     /// Whether rows of several batches may share a page.
