@@ -12,6 +12,7 @@
 //!
 //! **Cost**: a page is pinned while its rows are looked at, as by a scan of batches.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
@@ -116,6 +117,21 @@ impl OpenRows {
             }
             open => test(&self.columns(places, schema)?, open),
         }
+    }
+
+    /// A bit for each row whose integer lies in a range, none for NULL; `None` where that is best
+    /// seen by reading them.
+    ///
+    /// # Errors
+    /// If the page is corrupt.
+    pub(crate) fn within(
+        &self,
+        place: usize,
+        range: &RangeInclusive<i128>,
+    ) -> Result<Option<BooleanBuffer>> {
+        let _timer = self.elapsed.timer();
+        let within = self.batch.rows_within(self.columns[place], range);
+        within.map_err(table_error)
     }
 
     /// Some columns of all rows, of a schema. They point into the page and are not to be kept.

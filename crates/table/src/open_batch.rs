@@ -4,8 +4,10 @@
 //! column answers leaves the others where they are ("late materialization": Abadi et al.,
 //! "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007).
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::{filter, filter_record_batch};
@@ -43,8 +45,8 @@ impl OpenBatch {
         self.row_count
     }
 
-    /// A column of all rows, pointing into the page. **Cost**: none for numbers; a view for each
-    /// text.
+    /// A column of all rows, pointing into the page but for numbers that are narrow there. **Cost**: a
+    /// copy of these; a view for each text.
     ///
     /// # Errors
     /// If the page was not written by the format.
@@ -57,6 +59,33 @@ impl OpenBatch {
             Some(left) => Ok(filter(&all, &BooleanArray::new(left.clone(), None))?),
             None => Ok(all),
         }
+    }
+
+    /// A bit for each row whose integer in a column lies in a range, none for NULL; `None` where the
+    /// page has those integers as wide as their type, and [`OpenBatch::column`] costs nothing.
+    /// Decimals are the integers of their digits, dates and times those of their arrays.
+    /// **Cost**: a comparison of a few bytes a row; the integers are not made.
+    ///
+    /// # Errors
+    /// As [`OpenBatch::column`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn rows_within(
+        &self,
+        column: usize,
+        range: &RangeInclusive<i128>,
+    ) -> Result<Option<BooleanBuffer>> {
+        let within = self.format.rows_within(&self.source, column, range)?;
+        let Some((within, left)) = within.as_ref().zip(self.left.as_ref()) else {
+            return Ok(within);
+        };
+        let within = BooleanArray::new(within.clone(), None);
+        let (within, _) = filter(&within, &BooleanArray::new(left.clone(), None))?
+            .as_boolean()
+            .clone()
+            .into_parts();
+        Ok(Some(within))
     }
 
     /// A column of the rows in some slots, in memory of its own. **Cost**: that of these rows, a

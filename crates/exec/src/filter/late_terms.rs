@@ -4,8 +4,8 @@
 //! a term; `terms` does.
 //!
 //! A term reads its columns and no others. Where few rows are open, it reads them of those rows.
-//! Cheap terms change places with each other, so that those of numbers, which are read at no cost,
-//! leave few rows to those of texts.
+//! Cheap terms change places with each other, so that those of numbers, which are read at little
+//! cost, leave few rows to those of texts.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
+use super::integer_range::IntegerRange;
 use super::terms::{Terms, sides_in_order};
 use crate::open_scan::{OpenRows, is_costly_to_read};
 use crate::other_columns::over_read_columns;
@@ -33,6 +34,8 @@ struct LateTerm {
     columns: Vec<usize>,
     schema: SchemaRef,
     reads_texts: bool,
+    /// What a page can be asked for in its place.
+    range: Option<IntegerRange>,
     /// The term over these.
     over_columns: Terms,
 }
@@ -77,11 +80,12 @@ fn append_cheap(terms: &mut Vec<LateTerm>, cheap: &mut Vec<LateTerm>) {
 }
 
 impl LateTerm {
-    fn of(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<LateTerm> {
+    fn of(expr: &Arc<dyn PhysicalExpr>, whole: &Schema) -> Option<LateTerm> {
         let (over_columns, columns) = over_read_columns(expr).ok()?;
-        let schema = schema.project(&columns).ok()?;
+        let schema = whole.project(&columns).ok()?;
         let mut fields = schema.fields().iter();
         Some(LateTerm {
+            range: IntegerRange::of(expr, whole),
             reads_texts: fields.any(|field| is_costly_to_read(field.data_type())),
             over_columns: Terms::one(&over_columns, &schema),
             columns,
@@ -94,6 +98,12 @@ impl LateTerm {
             true => ROWS_PER_TEXT,
             false => ROWS_PER_NUMBER,
         };
+        if let Some(IntegerRange { column, range }) = &self.range
+            && open.count(rows.row_count()) * rows_per_open > rows.row_count()
+            && let Some(within) = rows.within(*column, range)?
+        {
+            return Ok(open.and(within));
+        }
         let columns = (self.columns.as_slice(), &self.schema);
         rows.narrow(open, rows_per_open, columns, |batch, open| {
             self.over_columns.narrow(batch, open)

@@ -7,6 +7,7 @@
     reason = "bytes of the temp file are read here"
 )]
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
@@ -151,6 +152,23 @@ impl Format {
         Page::open(self, source)?.column_of(column, slots)
     }
 
+    /// A bit for each row of a page whose integer lies in a range: none for NULL. `None` where the
+    /// integers of the page are not narrow, and are best compared as they stand.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    ///
+    /// # Panics
+    /// If the column does not exist.
+    pub(crate) fn rows_within(
+        &self,
+        source: &Source<'_>,
+        column: usize,
+        range: &RangeInclusive<i128>,
+    ) -> Result<Option<BooleanBuffer>> {
+        Page::open(self, source)?.rows_within(column, range)
+    }
+
     /// The rows of a page as they are stored, for moving them to another page.
     pub(crate) fn decode_stored(&self, source: &Source<'_>) -> Result<Rows> {
         let page = Page::open(self, source)?;
@@ -289,6 +307,34 @@ impl<'a> Page<'a> {
         let picked = picked.ok_or(corrupt("a value lies outside of its column"))?;
         let nulls = self.nulls_of(&entry, slots)?;
         fixed(data_type, picked, slots.len(), nulls)
+    }
+
+    fn rows_within(
+        &self,
+        column: usize,
+        range: &RangeInclusive<i128>,
+    ) -> Result<Option<BooleanBuffer>> {
+        let (entry, frame) = self.entry(column)?;
+        let kind = self.kind(column)?;
+        let (
+            Some(frame),
+            Kind::Fixed {
+                sign: Some(sign), ..
+            },
+        ) = (frame, kind)
+        else {
+            return Ok(None);
+        };
+        let len_bytes = self.row_count.saturating_mul(frame.width);
+        if entry.values_bytes as usize != len_bytes {
+            return Err(corrupt("a column has another width"));
+        }
+        let distances = part(self.source.bytes(), entry.values_offset, len_bytes)?;
+        let within = frame.within(distances, sign, range);
+        Ok(Some(match self.nulls(&entry)? {
+            Some(nulls) => &within & nulls.inner(),
+            None => within,
+        }))
     }
 
     /// Some values of a text column.

@@ -16,6 +16,7 @@ use super::Columns;
 use super::decode::entry;
 use super::encode::fixed_bytes;
 use super::format::Kind;
+use super::frame::Frame;
 use super::layout::Entry;
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES};
 use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
@@ -164,7 +165,7 @@ impl Target<'_> {
             match self.stored.frame {
                 None => edits.set_bytes(values + slot * value.len(), value),
                 Some(frame) => {
-                    let distance = frame.distance(value)?;
+                    let distance = self.stored.distance(frame, value)?;
                     let at = values + slot * frame.width;
                     edits.set_bytes(at, &distance[..frame.width]);
                 }
@@ -232,6 +233,16 @@ impl Target<'_> {
 }
 
 impl StoredColumn<'_> {
+    /// The distance of an integer; `None` if it is too far.
+    fn distance(&self, frame: Frame, value: &[u8]) -> Option<[u8; 8]> {
+        match self.kind {
+            Kind::Fixed {
+                sign: Some(sign), ..
+            } => frame.distance(value, sign),
+            _ => None,
+        }
+    }
+
     fn is_null(&self, slot: usize) -> bool {
         self.null_count > 0 && !get_bit(self.validity, slot)
     }

@@ -16,7 +16,9 @@
 //!
 //! **Cost**: `docs/decisions/0033-narrow-numbers.md`.
 
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
+use std::ops::RangeInclusive;
+
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
 /// The bytes that a distance can have.
@@ -52,6 +54,14 @@ impl Sign {
             | DataType::Decimal128(_, _) => Some(Sign::Signed),
             _ => None,
         }
+    }
+
+    /// The integer of some bytes.
+    fn number(self, bytes: &[u8]) -> i128 {
+        let is_negative = self == Sign::Signed && bytes.last().is_some_and(|last| *last >= 0x80);
+        let mut all = [if is_negative { 0xff } else { 0 }; 16];
+        all[..bytes.len()].copy_from_slice(bytes);
+        i128::from_le_bytes(all)
     }
 }
 
@@ -219,18 +229,58 @@ impl Frame {
     }
 
     /// The distance of an integer, of which `width` bytes count; `None` if it is too far.
-    pub(super) fn distance(self, value: &[u8]) -> Option<[u8; BASE_BYTES]> {
-        let low = u64::from_le_bytes(low_bytes(value));
-        let distance = low.wrapping_sub(self.base as u64);
-        // The lower bytes are all that narrow integers have.
-        let distance = match value.len() < BASE_BYTES {
-            true => distance & ((1 << (8 * value.len())) - 1),
-            false => distance,
-        };
-        let is_near = self.width == BASE_BYTES || distance >> (8 * self.width) == 0;
-        let is_read_again = value.len() <= BASE_BYTES
-            || i128::at(self.base, distance).to_le_bytes().as_slice() == value;
-        (is_near && is_read_again).then(|| distance.to_le_bytes())
+    pub(super) fn distance(self, value: &[u8], sign: Sign) -> Option<[u8; BASE_BYTES]> {
+        let number = sign.number(value);
+        let is_kept = value.len() <= BASE_BYTES || i64::try_from(number).is_ok();
+        let distance = number.checked_sub(self.least(sign))?;
+        let is_near = distance >> (8 * self.width) == 0;
+        (is_kept && is_near).then(|| (distance as u64).to_le_bytes())
+    }
+
+    /// What the base is as an integer.
+    fn least(self, sign: Sign) -> i128 {
+        match sign {
+            Sign::Signed => self.base.into(),
+            Sign::Unsigned => (self.base as u64).into(),
+        }
+    }
+
+    /// A bit for each integer that lies in a range.
+    pub(super) fn within(
+        self,
+        distances: &[u8],
+        sign: Sign,
+        range: &RangeInclusive<i128>,
+    ) -> BooleanBuffer {
+        let rows = distances.len() / self.width;
+        let farthest = u64::MAX >> (64 - 8 * self.width);
+        let distance_of = |integer: &i128| integer.saturating_sub(self.least(sign));
+        let (first, last) = (distance_of(range.start()), distance_of(range.end()));
+        let (first, last) = (first.max(0), last.min(farthest.into()));
+        if first > last {
+            return BooleanBuffer::new_unset(rows);
+        }
+        let (first, last) = (first as u64, last as u64);
+        if (first, last) == (0, farthest) {
+            return BooleanBuffer::new_set(rows);
+        }
+        // One comparison tells both: what is below the first goes round to what is far above it.
+        macro_rules! within {
+            ($integer:ty) => {{
+                let distances = distances.as_chunks().0;
+                let (first, reach) = (first as $integer, (last - first) as $integer);
+                let is_within = |row: usize| {
+                    <$integer>::from_le_bytes(distances[row]).wrapping_sub(first) <= reach
+                };
+                BooleanBuffer::collect_bool(rows, is_within)
+            }};
+        }
+        match self.width {
+            1 => within!(u8),
+            2 => within!(u16),
+            4 => within!(u32),
+            _ => within!(u64),
+        }
     }
 }
 
@@ -325,7 +375,7 @@ mod tests {
             let near = move |distance| i128::from(base >> shift) + distance;
             let kept = move |value: i128| value << unused >> unused;
             let values = (0..1_i128 << spread).prop_map(near).prop_map(kept);
-            (Just(width), proptest::collection::vec(values, 1..40))
+            (Just(width), proptest::collection::vec(values, 1..140))
         })
     }
 
@@ -352,7 +402,7 @@ mod tests {
             assert_eq!(&frame.value(&distances, slot)[..width], value);
             let place = (values.len() - 1 - slot) * width;
             assert_eq!(&picked.as_slice()[place..place + width], value);
-            let distance = frame.distance(value).unwrap();
+            let distance = frame.distance(value, sign).unwrap();
             let stored = &distances[slot * frame.width..(slot + 1) * frame.width];
             assert_eq!(&distance[..frame.width], stored);
         }
@@ -371,24 +421,41 @@ mod tests {
 
         #[test]
         fn an_integer_that_is_too_far_has_no_distance(
-            base in any::<i64>(), width in 0..4usize, value in any::<i128>(), shift in 1..120_u32,
+            base in any::<i64>(), width in 0..4_usize, value in any::<i128>(), shift in 1..120_u32,
         ) {
             let value = value >> shift;
             let frame = Frame { base, width: WIDTHS[width] };
-            let is_near = match frame.distance(&value.to_le_bytes()) {
-                Some(distance) => {
-                    let read = frame.value(&distance[..frame.width], 0);
-                    prop_assert_eq!(i128::from_le_bytes(read), value);
-                    true
-                }
-                None => false,
-            };
+            let found = frame.distance(&value.to_le_bytes(), Sign::Signed);
+            if let Some(distance) = found {
+                let read = frame.value(&distance[..frame.width], 0);
+                prop_assert_eq!(i128::from_le_bytes(read), value);
+            }
             let distance = value - i128::from(base);
-            let is_of_64_bits = i64::try_from(value).is_ok();
-            // A distance of 8 bytes goes round to what is below the base.
-            let is_within = frame.width == 8 || (0..1 << (8 * frame.width)).contains(&distance);
-            let expected = is_of_64_bits && is_within;
-            prop_assert_eq!(is_near, expected);
+            let is_within = (0..1 << (8 * frame.width)).contains(&distance);
+            prop_assert_eq!(found.is_some(), is_within && i64::try_from(value).is_ok());
+        }
+
+        #[test]
+        fn integers_within_a_range_are_found(
+            (width, values) in integers(), ends in [any::<i64>(); 2], shift in 0..64_u32,
+            signs in any::<bool>(),
+        ) {
+            let sign = if signs && width < 16 { Sign::Unsigned } else { Sign::Signed };
+            let plain = bytes_of(&values, width);
+            let Some(frame) = Frame::of(Span::of(&plain, width, sign, None), width) else {
+                return Ok(());
+            };
+            let mut distances = vec![0; values.len() * frame.width];
+            frame.write(width, &plain, &mut distances);
+            let numbers: Vec<i128> = plain.chunks(width).map(|value| sign.number(value)).collect();
+            let end = |end: usize, number: usize| {
+                numbers[number % numbers.len()] + i128::from(ends[end] >> shift)
+            };
+            for range in [end(0, 0)..=end(1, 7), end(0, 3)..=i128::MAX, i128::MIN..=end(1, 5)] {
+                let found = frame.within(&distances, sign, &range);
+                let expected: Vec<bool> = numbers.iter().map(|n| range.contains(n)).collect();
+                prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+            }
         }
     }
 

@@ -132,6 +132,11 @@ fn check(input: &[u8]) {
                 .map(|batch| batch.columns().to_vec()),
         );
         look_at(format.decode_stored(source).map(|rows| rows.columns));
+        for column in 0..columns.len() {
+            if let Ok(Some(within)) = format.rows_within(source, column, &(2..=40)) {
+                assert_eq!(Some(within.len()), row_count_of(&format, &page).ok());
+            }
+        }
     }
     look_at_values(&format, &page);
 }

@@ -31,7 +31,7 @@ pub(crate) struct StoredRows<'a> {
 /// One column of a page.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredColumn<'a> {
-    kind: Kind,
+    pub(super) kind: Kind,
     /// That of narrow integers.
     pub(super) frame: Option<Frame>,
     pub(super) row_count: usize,
