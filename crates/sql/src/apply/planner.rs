@@ -71,7 +71,7 @@ impl ExtensionPlanner for Extensions {
             &row,
         )?;
         // To begin tasks would be most of what a run over few rows takes.
-        let state = in_one_partition(state).build();
+        let state = Arc::new(in_one_partition(state).build());
         let stock = stock_operators(&state, &plan).await?;
         let operator = ApplyOperator::new(
             Arc::clone(input),
@@ -94,14 +94,14 @@ fn first_own_rule(state: &SessionState) -> usize {
 
 /// The stock operators of a plan.
 async fn stock_operators(
-    state: &SessionState,
+    state: &Arc<SessionState>,
     plan: &LogicalPlan,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let rules = state.physical_optimizers()[..first_own_rule(state)].to_vec();
-    let stock = SessionStateBuilder::new_from_existing(state.clone());
+    let stock = SessionStateBuilder::new_from_existing(SessionState::clone(state));
     let stock = stock.with_physical_optimizer_rules(rules).build();
     // What it applies itself has all rules.
-    let planner = planner(Some(Arc::new(state.clone())));
+    let planner = planner(Some(Arc::clone(state)));
     without_long_values_in(planner.create_physical_plan(plan, &stock)).await
 }
 

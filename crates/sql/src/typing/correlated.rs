@@ -113,8 +113,7 @@ fn is_moved_wrongly(subquery: &Subquery, is_test: bool) -> bool {
 fn is_lateral_moved_wrongly(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Subquery(lateral) => {
-            is_correlated(lateral)
-                && (has_barrier(&lateral.subquery, false) || has_outer_below_distinct(lateral))
+            is_moved_wrongly(lateral, false) || has_outer_below_distinct(lateral)
         }
         _ => false,
     }
@@ -122,9 +121,8 @@ fn is_lateral_moved_wrongly(node: &LogicalPlan) -> bool {
 
 fn has_outer_below_distinct(lateral: &Subquery) -> bool {
     let is_distinct = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Distinct(_)));
-    let plan = &lateral.subquery;
     // The walk itself cannot fail.
-    names_outer(plan) && plan.exists(is_distinct).unwrap_or(true)
+    is_correlated(lateral) && lateral.subquery.exists(is_distinct).unwrap_or(true)
 }
 
 /// Whether a condition with outer columns would have to pass what it must not. The row for no rows

@@ -89,21 +89,18 @@ pub(crate) fn applied(
     right: Expr,
     is_number: &dyn Fn(&Expr) -> bool,
 ) -> Expr {
-    if is_step(operator) && is_operand(&right, is_number) {
-        if is_long(&left) {
-            return Chain::of_one_operand().with(operator, vec![left], right);
+    let is_next = is_step(operator) && is_operand(&right, is_number);
+    let open = match &left {
+        Expr::ScalarFunction(call) if is_next => open_chain(&call.func).cloned(),
+        _ => None,
+    };
+    match (open, left) {
+        (Some(open), Expr::ScalarFunction(call)) => open.with(operator, call.args, right),
+        (_, left) if is_next && is_long(&left) => {
+            Chain::of_one_operand().with(operator, vec![left], right)
         }
-        if let Expr::ScalarFunction(call) = &left
-            && let Some(open) = chain(&call.func).filter(|chain| chain.steps.is_empty())
-        {
-            let open = open.clone();
-            return match left {
-                Expr::ScalarFunction(call) => open.with(operator, call.args, right),
-                left => left,
-            };
-        }
+        (_, left) => arithmetic_with(operator, more_digits).call(vec![left, right]),
     }
-    arithmetic_with(operator, more_digits).call(vec![left, right])
 }
 
 /// Whether an operator may be a step.
@@ -156,6 +153,11 @@ fn chain(function: &ScalarUDF) -> Option<&Chain> {
     function.inner().downcast_ref::<Chain>()
 }
 
+/// The chain that a function is, if its types are not decided yet.
+fn open_chain(function: &ScalarUDF) -> Option<&Chain> {
+    chain(function).filter(|chain| chain.steps.is_empty())
+}
+
 /// Whether the function is an operator, or a chain of them.
 pub(crate) fn is_operator(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<Arithmetic>().is_some() || is_chain(function)
@@ -178,7 +180,7 @@ pub(crate) fn decide(
     arguments: &[Expr],
     operands: Vec<String>,
 ) -> Result<Option<(ScalarUDF, bool)>> {
-    let Some(open) = chain(function).filter(|chain| chain.steps.is_empty()) else {
+    let Some(open) = open_chain(function) else {
         return Ok(None);
     };
     let constants = arguments.iter().map(|argument| match argument {
@@ -186,19 +188,7 @@ pub(crate) fn decide(
         _ => None,
     });
     let constants: Vec<_> = constants.collect();
-    let texts = open.texts(&operands);
-    let steps = { open.steps(fields, &constants)?.into_iter().zip(texts) }.map(|(step, text)| {
-        let operator = Arithmetic {
-            text,
-            ..step.operator
-        };
-        Step { operator, ..step }
-    });
-    let decided = Chain {
-        steps: steps.collect(),
-        operands: operands.into(),
-        ..open.clone()
-    };
+    let decided = open.with_steps(open.steps(fields, &constants)?, operands);
     let of_tree = decided.sides().iter().position(|(left, _)| *left == 0);
     let is_exact = { of_tree.and_then(|step| decided.steps.get(step)) }
         .is_some_and(|step| matches!(step.operator.decided, Some(ColumnType::Decimal { .. })));
@@ -226,9 +216,9 @@ pub(super) fn in_databases(
     function: &ScalarUDF,
     databases: &HashMap<String, String>,
 ) -> Option<ScalarUDF> {
-    let open = chain(function)?;
+    let chain = chain(function)?;
     let mut is_changed = false;
-    let operands = open.operands.iter().map(|operand| {
+    let operands = chain.operands.iter().map(|operand| {
         let named = text_in_databases(operand, databases);
         is_changed |= named.is_some();
         named.unwrap_or_else(|| operand.clone())
@@ -237,19 +227,8 @@ pub(super) fn in_databases(
     if !is_changed {
         return None;
     }
-    let texts = open.texts(&operands);
-    let steps = open.steps.iter().zip(texts).map(|(step, text)| Step {
-        operator: Arithmetic {
-            text,
-            ..step.operator.clone()
-        },
-        field: Arc::clone(&step.field),
-    });
-    Some(ScalarUDF::new_from_impl(Chain {
-        steps: steps.collect(),
-        operands: operands.into(),
-        ..open.clone()
-    }))
+    let named = chain.with_steps(chain.steps.to_vec(), operands);
+    Some(ScalarUDF::new_from_impl(named))
 }
 
 impl Chain {
@@ -268,6 +247,18 @@ impl Chain {
         self.take(right, &mut operands);
         self.program.push_str(operator.symbol());
         ScalarUDF::new_from_impl(self).call(operands)
+    }
+
+    /// The same chain with these steps, whose errors show the operands by these texts.
+    fn with_steps(&self, mut steps: Vec<Step>, operands: Vec<String>) -> Chain {
+        for (step, text) in steps.iter_mut().zip(self.texts(&operands)) {
+            step.operator.text = text;
+        }
+        Chain {
+            steps: steps.into(),
+            operands: operands.into(),
+            ..self.clone()
+        }
     }
 
     /// Adds what computes an operand.

@@ -16,8 +16,7 @@ pub(crate) fn text(function: &ScalarUDF, arguments: &[Expr]) -> String {
     }
     let operator = function.inner().downcast_ref::<Arithmetic>();
     operator.map_or(String::new(), |operator| {
-        let shown: Vec<String> = arguments.iter().map(shown).collect();
-        match shown.as_slice() {
+        match operand_texts(arguments).as_slice() {
             [argument] => format!("{}({argument})", operator.operator.symbol()),
             [left, right] => format!("({left} {} {right})", operator.operator.symbol()),
             _ => String::new(),
@@ -64,8 +63,7 @@ fn called(function: &ScalarUDF, arguments: &[Expr]) -> String {
     {
         return digits.to_owned();
     }
-    let list: Vec<String> = arguments.iter().map(shown).collect();
-    let list = list.join(",");
+    let list = operand_texts(arguments).join(",");
     match cast::target(function) {
         Some(ColumnType::BigInt { unsigned: true }) => format!("cast({list} as unsigned)"),
         Some(ColumnType::BigInt { unsigned: false }) => format!("cast({list} as signed)"),
@@ -79,8 +77,8 @@ pub(crate) fn in_databases(
     function: &ScalarUDF,
     databases: &HashMap<String, String>,
 ) -> Option<ScalarUDF> {
-    if chain::is_chain(function) {
-        return chain::in_databases(function, databases);
+    if let Some(chain) = chain::in_databases(function, databases) {
+        return Some(chain);
     }
     let operator = function.inner().downcast_ref::<Arithmetic>()?;
     let text = text_in_databases(operator.text.as_str(), databases)?;
