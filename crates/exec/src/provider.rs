@@ -24,7 +24,7 @@ use crate::reads::{Searched, TableReads};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
 use crate::source::Source;
-use crate::table_scan::{TableScan, batches_within};
+use crate::table_scan::TableScan;
 
 /// A `TableProvider` over a table of the temp space.
 #[derive(Clone)]
@@ -110,36 +110,23 @@ impl TableSource {
             let rows = rows as u64;
             rows > most.rows || bytes_of(&self.table, rows) > most.bytes_read
         };
-        let (parts, searched, count) = match self.by_key(columns, filters)? {
-            Some(by_key) if is_much(by_key.rows.count()) => return Ok(None),
-            Some(by_key) => {
-                let rows = by_key.rows.read()?;
-                let count = rows.num_rows();
-                (Parts::Found(Some(rows)), Some(by_key.searched), count)
-            }
-            None => {
-                let source = self.source(columns.clone(), Vec::new());
-                let snapshot = &source.snapshot;
-                let batches = match limit {
-                    None => snapshot.batch_count(),
-                    Some(limit) => batches_within(snapshot, limit),
-                };
-                let count = (0..batches).map(|index| snapshot.rows_of(index)).sum();
-                if is_much(count) {
-                    return Ok(None);
-                }
-                (Parts::Pages(source, 0..batches), None, count)
-            }
+        let Some(by_key) = self.by_key(columns, filters)? else {
+            let source = self.source(columns.clone(), Vec::new());
+            let batches = 0..source.batches_within(limit);
+            let is_few = !is_much(source.row_count(batches.clone()));
+            return Ok(is_few.then(|| RowsNow::of_batches(source, batches)));
         };
+        if is_much(by_key.rows.count()) {
+            return Ok(None);
+        }
+        let rows = by_key.rows.read()?;
+        let count = rows.num_rows();
         Ok(Some(RowsNow {
             bytes_read: bytes_of(&self.table, count as u64),
             schema: Arc::clone(&columns.schema),
-            parts,
-            reads: match searched {
-                Some(searched) => searched.reads(count),
-                None => TableReads::of_scan(count),
-            },
-            is_by_key: searched.is_some(),
+            parts: Parts::Found(Some(rows)),
+            reads: by_key.searched.reads(count),
+            is_by_key: true,
         }))
     }
 
@@ -300,8 +287,7 @@ enum Parts {
 impl RowsNow {
     /// Some batches of a table, which are not read yet.
     pub(crate) fn of_batches(source: Source, batches: Range<usize>) -> RowsNow {
-        let snapshot = &source.snapshot;
-        let count = batches.clone().map(|index| snapshot.rows_of(index)).sum();
+        let count = source.row_count(batches.clone());
         RowsNow {
             bytes_read: bytes_of(&source.table, count as u64),
             reads: TableReads::of_scan(count),

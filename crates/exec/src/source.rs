@@ -90,6 +90,26 @@ impl Source {
         }
     }
 
+    /// How many leading batches hold so many rows; all of them without a limit.
+    pub(crate) fn batches_within(&self, limit: Option<usize>) -> usize {
+        let count = self.snapshot.batch_count();
+        let Some(limit) = limit else {
+            return count;
+        };
+        let mut rows = 0;
+        let batches = (0..count).take_while(|batch| {
+            let is_wanted = rows < limit;
+            rows += self.snapshot.rows_of(*batch);
+            is_wanted
+        });
+        batches.count()
+    }
+
+    /// The rows of some batches, without those of others.
+    pub(crate) fn row_count(&self, batches: Range<usize>) -> usize {
+        batches.map(|batch| self.snapshot.rows_of(batch)).sum()
+    }
+
     /// Bytes of a row, about.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.table.row_bytes() + 1

@@ -53,11 +53,8 @@ pub struct TableScan {
 impl TableScan {
     pub(crate) fn new(source: Source, limit: Option<usize>, partitions_max: usize) -> Self {
         let (snapshot, columns) = (&source.snapshot, &source.columns);
-        let batches = match limit {
-            None => snapshot.batch_count(),
-            Some(limit) => batches_within(snapshot, limit),
-        };
-        let rows: usize = (0..batches).map(|index| snapshot.rows_of(index)).sum();
+        let batches = source.batches_within(limit);
+        let rows = source.row_count(0..batches);
         let page_bytes = snapshot.page_bytes_max(0..batches);
         let is_small = rows <= SMALL_ROWS && batches as u64 * page_bytes <= SMALL_BYTES;
         let share_bytes = snapshot.account().space().memory_bytes() / SCANS_PER_MEMORY;
@@ -160,10 +157,8 @@ impl TableScan {
     }
 
     fn rows_of(&self, ranges: &[Range<usize>]) -> usize {
-        let batches = ranges.iter().cloned().flatten();
-        batches
-            .map(|index| self.source.snapshot.rows_of(index))
-            .sum()
+        let ranges = ranges.iter().cloned();
+        ranges.map(|batches| self.source.row_count(batches)).sum()
     }
 
     /// The name of the table.
@@ -180,17 +175,6 @@ pub(crate) fn admit_scan(account: &Account, page_bytes: u64) -> Result<Admission
         // With less it can go on where those that it feeds let go of a batch before the next.
         .or_else(|_| account.admit(page_bytes))
         .map_err(space_error)
-}
-
-/// How many leading batches hold `limit` rows.
-pub(crate) fn batches_within(snapshot: &TableSnapshot, limit: usize) -> usize {
-    let mut rows = 0;
-    let mut count = 0;
-    while rows < limit && count < snapshot.batch_count() {
-        rows += snapshot.rows_of(count);
-        count += 1;
-    }
-    count
 }
 
 impl fmt::Debug for TableScan {

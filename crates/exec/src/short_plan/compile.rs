@@ -1,5 +1,6 @@
 //! Steps out of a physical plan.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::Result;
@@ -80,15 +81,31 @@ impl Compiler {
                 Arc::clone(plan).replace_children(bound, options)?
             }
         };
-        let step = match steps.pop() {
-            None => self.leaf(plan),
-            Some(input) if steps.is_empty() => self.over_one(plan, input)?,
-            Some(last) => {
-                steps.push(last);
-                self.over_several(plan, &bound, steps)?
-            }
-        };
+        let step = self.step(plan, &bound, steps)?;
         Ok(step.map(|step| Compiled { step, bound }))
+    }
+
+    fn step(
+        &mut self,
+        plan: &Arc<dyn ExecutionPlan>,
+        bound: &Arc<dyn ExecutionPlan>,
+        inputs: Vec<Step>,
+    ) -> Result<Option<Step>> {
+        if plan.is::<UnionExec>() {
+            let schema = plan.schema();
+            return Ok(Some(Step::Append { inputs, schema }));
+        }
+        if let Some(node) = plan.downcast_ref::<ScalarSubqueryExec>() {
+            let values = self.places.with_values(node, inputs);
+            return Ok(Some(Step::WithValues(values)));
+        }
+        let mut inputs = inputs.into_iter();
+        match [inputs.next(), inputs.next(), inputs.next()] {
+            [None, ..] => Ok(self.leaf(plan)),
+            [Some(input), None, _] => self.over_one(plan, input),
+            [Some(first), Some(last), None] => self.over_two(plan, bound, [first, last]),
+            _ => Ok(None),
+        }
     }
 
     fn leaf(&self, plan: &Arc<dyn ExecutionPlan>) -> Option<Step> {
@@ -100,54 +117,38 @@ impl Compiler {
                 let (source, limit) = scan.source_and_limit();
                 return Some(Step::Table(UnboundRows::of_source(source, limit)));
             }
-            if plan.is::<KeyScan>() {
-                return Some(Step::Found(Arc::clone(plan)));
+            let scan: Arc<dyn Any + Send + Sync> = Arc::<dyn ExecutionPlan>::clone(plan);
+            if let Ok(scan) = scan.downcast::<KeyScan>() {
+                return Some(Step::Found(scan));
             }
         }
         let inputs = Vec::new();
         Stock::of(plan).map(|stock| Step::Stock { stock, inputs })
     }
 
-    fn over_several(
-        &mut self,
+    fn over_two(
+        &self,
         plan: &Arc<dyn ExecutionPlan>,
         bound: &Arc<dyn ExecutionPlan>,
-        mut inputs: Vec<Step>,
+        inputs: [Step; 2],
     ) -> Result<Option<Step>> {
-        if plan.is::<UnionExec>() {
-            let schema = plan.schema();
-            return Ok(Some(Step::Append { inputs, schema }));
-        }
-        if let Some(node) = plan.downcast_ref::<ScalarSubqueryExec>() {
-            return Ok(Some(Step::WithValues(
-                self.places.with_values(node, inputs),
-            )));
-        }
         let Some(stock) = Stock::of(plan) else {
             return Ok(None);
         };
-        let Some(join) = bound.downcast_ref::<HashJoinExec>() else {
-            return Ok(Some(Step::Stock { stock, inputs }));
-        };
-        let (Some(right), Some(left)) = (inputs.pop(), inputs.pop()) else {
-            return Ok(None);
-        };
-        Ok(Some(Step::Join(Join {
-            look_ups: look_ups(join, self.rows)?,
-            inputs: [Box::new(left), Box::new(right)],
-            stock,
-        })))
+        Ok(Some(match bound.downcast_ref::<HashJoinExec>() {
+            Some(join) => Step::Join(Join {
+                look_ups: look_ups(join, self.rows)?,
+                inputs: inputs.map(Box::new),
+                stock,
+            }),
+            None => Step::Stock {
+                stock,
+                inputs: inputs.into(),
+            },
+        }))
     }
 
     fn over_one(&mut self, plan: &Arc<dyn ExecutionPlan>, input: Step) -> Result<Option<Step>> {
-        if plan.is::<UnionExec>() {
-            let (inputs, schema) = (vec![input], plan.schema());
-            return Ok(Some(Step::Append { inputs, schema }));
-        }
-        if let Some(node) = plan.downcast_ref::<ScalarSubqueryExec>() {
-            let values = self.places.with_values(node, vec![input]);
-            return Ok(Some(Step::WithValues(values)));
-        }
         let partitions =
             |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
         let below = plan.children().first().map_or(1, |input| partitions(input));

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::{JoinSide, Result, internal_datafusion_err, internal_err};
+use datafusion::common::{JoinSide, Result, internal_datafusion_err};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::sort_batch;
 
 use super::first_rows::FirstRows;
 use super::run::Run;
+use super::size::Size;
 use super::stock::Stock;
 use super::subquery::{NarrowedTable, WithValues};
 use super::totals::Totals;
 use crate::batches::{batch_of, projected};
 use crate::by_key::{KeyScan, LookUp};
 use crate::filter::{Condition, Terms, chosen};
+use crate::provider::RowsNow;
 use crate::report::Why;
 use crate::unbound::UnboundRows;
 
@@ -57,7 +58,7 @@ pub(super) enum Step {
     WithValues(WithValues),
     NarrowedTable(NarrowedTable),
     /// The rows that a key has found already.
-    Found(Arc<dyn ExecutionPlan>),
+    Found(Arc<KeyScan>),
     Totals {
         totals: Totals,
         input: Box<Step>,
@@ -94,12 +95,8 @@ impl Step {
 
     fn all_rows(&self, run: &mut Run) -> Result<Option<RecordBatch>> {
         match self {
-            Step::Table(table) => {
-                let read = table.rows_now(run.most)?;
-                read.map(|read| run.read(read)).transpose()
-            }
-            Step::NarrowedTable(table) => {
-                let read = table.rows_now(run.most)?;
+            Step::Table(_) | Step::NarrowedTable(_) => {
+                let read = self.table_rows(run.most).transpose()?.flatten();
                 read.map(|read| run.read(read)).transpose()
             }
             Step::Found(scan) => found(scan, run),
@@ -154,6 +151,16 @@ impl Step {
         }
     }
 
+    /// The rows of a table, which are not read yet, or that they are too many; `None` for any other
+    /// step.
+    fn table_rows(&self, most: Size) -> Option<Result<Option<RowsNow>>> {
+        match self {
+            Step::Table(table) => Some(table.rows_now(most)),
+            Step::NarrowedTable(table) => Some(table.rows_now(most)),
+            _ => None,
+        }
+    }
+
     /// Its rows for which a condition is true; those of a table are read page by page.
     fn filtered(
         &self,
@@ -161,15 +168,11 @@ impl Step {
         columns: Option<&[usize]>,
         run: &mut Run,
     ) -> Result<Option<RecordBatch>> {
-        let read = match self {
-            Step::Table(table) => table.rows_now(run.most_filtered())?,
-            Step::NarrowedTable(table) => table.rows_now(run.most_filtered())?,
-            _ => {
-                let rows = self.rows(run)?;
-                return rows.map(|rows| passing(rows, terms, columns)).transpose();
-            }
+        let Some(read) = self.table_rows(run.most_filtered()) else {
+            let rows = self.rows(run)?;
+            return rows.map(|rows| passing(rows, terms, columns)).transpose();
         };
-        let Some(mut read) = read else {
+        let Some(mut read) = read? else {
             return Ok(None);
         };
         run.filters(&read);
@@ -202,10 +205,7 @@ fn passing(rows: RecordBatch, terms: &Terms, columns: Option<&[usize]>) -> Resul
 }
 
 /// The rows that a key has found when the plan was made.
-fn found(scan: &Arc<dyn ExecutionPlan>, run: &mut Run) -> Result<Option<RecordBatch>> {
-    let Some(scan) = scan.downcast_ref::<KeyScan>() else {
-        return internal_err!("rows that no key has found");
-    };
+fn found(scan: &KeyScan, run: &mut Run) -> Result<Option<RecordBatch>> {
     if scan.row_count() as u64 > run.most.rows {
         return Ok(None);
     }

@@ -180,8 +180,7 @@ impl Places {
 }
 
 /// The rows of a table of which constants have found so many that a value may find fewer.
-fn many_found(scan: &Arc<dyn ExecutionPlan>) -> Option<UnboundRows> {
-    let scan = scan.downcast_ref::<KeyScan>()?;
+fn many_found(scan: &KeyScan) -> Option<UnboundRows> {
     let is_many = scan.row_count() as u64 > ROWS_FEW;
     let source = scan.source().filter(|_| is_many)?;
     Some(UnboundRows::of_source(source, None))
