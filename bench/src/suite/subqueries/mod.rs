@@ -26,29 +26,18 @@ const MEMORY_LIMIT: Limit = Limit::mib(1024);
 /// so many outer rows.
 const SCANS_DIVISOR: u64 = 40;
 
-const MANY_BY_KEY: Inner = Inner {
-    rows: 20_000,
-    has_key: true,
-};
-const MANY: Inner = Inner {
-    rows: 20_000,
-    has_key: false,
-};
-const FEW_BY_KEY: Inner = Inner {
-    rows: 200,
-    has_key: true,
-};
-const FEW: Inner = Inner {
-    rows: 200,
-    has_key: false,
-};
-
-/// The scripts: their names, inner tables, and by how much servers that scan are spared.
-const SCRIPTS: [(&str, Inner, u64); 4] = [
-    ("20,000 inner rows with a key", MANY_BY_KEY, 1),
-    ("20,000 inner rows without a key", MANY, SCANS_DIVISOR),
-    ("200 inner rows with a key", FEW_BY_KEY, 1),
-    ("200 inner rows without a key", FEW, 1),
+/// The scripts: their names, the rows of the inner table, whether it has a key, and by how much
+/// servers that scan are spared.
+const SCRIPTS: [(&str, u64, bool, u64); 4] = [
+    ("20,000 inner rows with a key", 20_000, true, 1),
+    (
+        "20,000 inner rows without a key",
+        20_000,
+        false,
+        SCANS_DIVISOR,
+    ),
+    ("200 inner rows with a key", 200, true, 1),
+    ("200 inner rows without a key", 200, false, 1),
 ];
 
 pub(crate) fn run(
@@ -60,8 +49,9 @@ pub(crate) fn run(
     let limit = settings.limits.first().copied().unwrap_or(MEMORY_LIMIT);
     let memory_bytes = limit.bytes(settings.machine_bytes);
     let mut scripts = Scripts::new(settings, systems, state, results);
-    for (script, inner, divisor) in SCRIPTS {
+    for (script, rows, has_key, divisor) in SCRIPTS {
         if scripts.wanted(script) {
+            let inner = Inner { rows, has_key };
             let lines = |contender: &Contender| statements::lines(contender, inner);
             let contenders = contenders(memory_bytes, divisor);
             scripts.script(script, &contenders, &lines, results)?;
