@@ -1,9 +1,13 @@
-//! Conditions that stay above an aggregate or a window.
+//! Conditions that stay above an aggregate, a window or the name of a table.
 //!
 //! DataFusion's rule pushes a term below an aggregate where all its columns are keys, which a term
 //! without columns fulfils: `HAVING (SELECT MAX(id) FROM t) > 100`, or `NULL = 1` of a derived
 //! table whose column is NULL. Below an aggregate without keys it drops the rows that are counted,
 //! not the count. It pushes RAND() below keys and windows as well, where it sees other rows.
+//!
+//! A term with outer columns stays above `FROM u q`: below the name, `q.i = u.i` would be
+//! `u.i = u.i`, and what ends correlation there could not tell the column of the subquery from that
+//! of the outer row.
 //!
 //! **Never** changes which terms a condition has. **Cost**: a look at each term.
 
@@ -54,6 +58,7 @@ fn must_stay(term: &Expr, below: &LogicalPlan) -> bool {
             term.is_volatile() || term.column_refs().is_empty()
         }
         LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) => term.is_volatile(),
+        LogicalPlan::SubqueryAlias(_) => term.contains_outer(),
         _ => false,
     }
 }
@@ -66,8 +71,9 @@ fn has_row_of_its_own(aggregate: &Aggregate) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::DataType;
     use datafusion::functions_aggregate::expr_fn::count;
-    use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+    use datafusion::logical_expr::{LogicalPlanBuilder, lit, out_ref_col};
     use datafusion::prelude::col;
 
     use super::*;
@@ -96,5 +102,17 @@ mod tests {
         assert!(!is_pushed(over_groups(vec![], nothing())));
         assert!(is_pushed(over_groups(vec![col("column1")], nothing())));
         assert!(is_pushed(over_groups(vec![], col("n").gt(lit(2)))));
+    }
+
+    #[test]
+    fn terms_with_outer_columns_stay_above_the_name_of_a_table() {
+        let named = |condition: Expr| {
+            let plan = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
+            let plan = plan.alias("q").unwrap().filter(condition);
+            plan.unwrap().build().unwrap()
+        };
+        let outer = || out_ref_col(DataType::Int64, "u.i");
+        assert!(!is_pushed(named(col("q.column1").eq(outer()))));
+        assert!(is_pushed(named(col("q.column1").eq(lit(1)))));
     }
 }
