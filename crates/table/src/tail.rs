@@ -26,11 +26,14 @@ const MERGED_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct Segment {
     bytes: Bytes,
     size: Size,
+    /// What it takes with numbers as wide as their types.
+    wide_bytes: usize,
 }
 
 impl Segment {
     pub(crate) fn encode(format: &Format, rows: &[Rows], size: Size) -> Result<Self> {
-        let prepared = match is_long(format, &size) {
+        let wide_bytes = format.wide_bytes(&size);
+        let prepared = match is_long(wide_bytes) {
             true => Prepared::new(format, rows)?,
             false => Prepared::wide(format, rows)?,
         };
@@ -39,12 +42,13 @@ impl Segment {
         Ok(Self {
             bytes: Bytes::from_owner(page),
             size,
+            wide_bytes,
         })
     }
 
     /// One segment of the rows of several.
     fn join(format: &Format, segments: &[&Segment], size: Size) -> Result<Self> {
-        if !format.joins() || is_long(format, &size) {
+        if !format.joins() {
             let rows = segments.iter();
             let rows: Result<Vec<Rows>> = rows
                 .map(|segment| format.decode_stored(&segment.source()))
@@ -57,6 +61,7 @@ impl Segment {
         joined.write(page.as_mut())?;
         Ok(Self {
             bytes: Bytes::from_owner(page),
+            wide_bytes: format.wide_bytes(&size),
             size,
         })
     }
@@ -68,7 +73,8 @@ impl Segment {
         patch.write(page.as_mut());
         Segment {
             bytes: Bytes::from_owner(page),
-            size: self.size.clone(),
+            size: self.size.clone().with_other_numbers(),
+            wide_bytes: self.wide_bytes,
         }
     }
 
@@ -92,9 +98,9 @@ impl Segment {
 }
 
 /// Whether rows take more than what is merged by copying bytes, for which numbers are as wide as
-/// their types. Those of longer segments are narrow, as those of pages.
-fn is_long(format: &Format, size: &Size) -> bool {
-    format.wide_bytes(size) > MERGED_BYTES_MAX
+/// their types. Those of longer segments are narrow, as those of pages, and stay as they are.
+fn is_long(wide_bytes: usize) -> bool {
+    wide_bytes > MERGED_BYTES_MAX
 }
 
 /// A buffer of zeros that [`Bytes`] can own, aligned as Arrow wants it. An allocator that is asked
@@ -169,9 +175,10 @@ impl Tail {
     /// An upper bound of the heap that the tail takes once rows of this size have been pushed, the
     /// segments that are being merged included.
     pub(crate) fn heap_bytes_with(&self, format: &Format, size: &Size) -> usize {
-        let added = match is_long(format, size) {
+        let wide_bytes = format.wide_bytes(size);
+        let added = match is_long(wide_bytes) {
             true => format.page_bytes(size),
-            false => format.wide_bytes(size),
+            false => wide_bytes,
         };
         self.heap_bytes + MERGED_BYTES_MAX.min(self.heap_bytes) + added
     }
@@ -195,7 +202,7 @@ impl Tail {
 
     /// What a segment that comes behind the others makes of them. Changes nothing.
     pub(crate) fn growth(&self, format: &Format, segment: &Segment) -> Result<Growth> {
-        let (from, sum) = self.to_merge(segment.bytes.len(), &segment.size);
+        let (from, sum) = self.to_merge(segment);
         let last = match from < self.segments.len() {
             true => self.joined(format, from, segment, sum)?,
             false => segment.clone(),
@@ -239,16 +246,17 @@ impl Tail {
 
     /// The segments that are merged with one of these bytes that comes next: the index of the
     /// first, and the size of all.
-    fn to_merge(&self, bytes: usize, size: &Size) -> (usize, Size) {
-        let (mut from, mut sum, mut sum_bytes) = (self.segments.len(), size.clone(), bytes);
+    fn to_merge(&self, next: &Segment) -> (usize, Size) {
+        let (mut from, mut sum) = (self.segments.len(), next.size.clone());
+        let mut sum_bytes = next.wide_bytes;
         loop {
             let level = self.segments[..from].iter().rev();
-            let level = level.take_while(|s| s.bytes.len() <= 2 * sum_bytes);
+            let level = level.take_while(|s| s.wide_bytes <= 2 * sum_bytes);
             let (mut count, mut level_size, mut level_bytes) = (0, sum.clone(), sum_bytes);
             for segment in level {
                 count += 1;
                 level_size = segment.size.clone().plus(&level_size);
-                level_bytes += segment.bytes.len();
+                level_bytes += segment.wide_bytes;
             }
             if count + 1 < FAN_IN || level_bytes > MERGED_BYTES_MAX {
                 return (from, sum);

@@ -131,6 +131,12 @@ pub struct Size {
 }
 
 impl Size {
+    /// That of as many rows of which it is not known how wide their numbers are.
+    pub(crate) fn with_other_numbers(mut self) -> Size {
+        self.spans.clear();
+        self
+    }
+
     pub(crate) fn plus(mut self, other: &Size) -> Size {
         if self.rows == 0 {
             self.spans.clone_from(&other.spans);
