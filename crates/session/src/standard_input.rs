@@ -55,7 +55,7 @@ enum State {
     #[default]
     Unread,
     /// Some of it has come.
-    Coming(mpsc::Receiver<io::Result<Vec<u8>>>, Spool),
+    Coming(mpsc::Receiver<io::Result<Vec<u8>>>, Box<Spool>),
     Kept(Arc<KeptFile>),
     /// It cannot be read, or found no room: what has come is gone.
     Lost,
@@ -74,7 +74,7 @@ impl StandardInput {
             let begun = reader.spawn(move || send(&mut io::stdin(), &sender));
             begun.map_err(|error| failed(&error))?;
             IS_TAKEN.store(true, Ordering::Relaxed);
-            *state = State::Coming(pieces, Spool::new(account));
+            *state = State::Coming(pieces, Box::new(Spool::new(account)));
         }
         loop {
             let came = match &mut *state {
