@@ -45,8 +45,8 @@ impl OpenBatch {
         self.row_count
     }
 
-    /// A column of all rows, pointing into the page but for numbers that are narrow there. **Cost**: a
-    /// copy of these; a view for each text.
+    /// A column of all rows, pointing into the page but for numbers that are narrow there.
+    /// **Cost**: a copy of these; a view for each text.
     ///
     /// # Errors
     /// If the page was not written by the format.
@@ -61,8 +61,8 @@ impl OpenBatch {
         }
     }
 
-    /// A bit for each row whose integer in a column lies in a range, none for NULL; `None` where the
-    /// page has those integers as wide as their type, and [`OpenBatch::column`] costs nothing.
+    /// A bit for each row whose integer in a column lies in a range, none for NULL; `None` where
+    /// the page has those integers as wide as their type, and [`OpenBatch::column`] costs nothing.
     /// Decimals are the integers of their digits, dates and times those of their arrays.
     /// **Cost**: a comparison of a few bytes a row; the integers are not made.
     ///

@@ -225,8 +225,8 @@ impl TableSnapshot {
         pages.iter().map(TablePage::page_bytes).max().unwrap_or(0) as u64
     }
 
-    /// Bytes of a row of a batch when it is read, if its rows are alike, with numbers as wide as their
-    /// types.
+    /// Bytes of a row of a batch when it is read, if its rows are alike, with numbers as wide as
+    /// their types.
     ///
     /// # Panics
     /// If there is no such batch.

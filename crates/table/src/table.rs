@@ -276,8 +276,8 @@ impl Table {
         self.state().content.bytes()
     }
 
-    /// The bytes of a row as it is read, with numbers as wide as their types: about, and rather more
-    /// than less.
+    /// The bytes of a row as it is read, with numbers as wide as their types: about, and rather
+    /// more than less.
     pub fn row_bytes(&self) -> u64 {
         let state = self.state();
         let stored = state.content.bytes() / state.content.row_count.max(1);

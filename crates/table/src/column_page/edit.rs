@@ -14,7 +14,7 @@ use arrow_schema::DataType;
 
 use super::Columns;
 use super::decode::entry;
-use super::encode::fixed_bytes;
+use super::fixed_bytes::fixed_bytes;
 use super::format::Kind;
 use super::frame::Frame;
 use super::layout::Entry;

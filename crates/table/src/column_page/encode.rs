@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ByteArrayType, ByteViewType};
-use arrow_array::{
-    Array, GenericByteArray, GenericByteViewArray, RecordBatch, RecordBatchOptions,
-    downcast_primitive_array,
-};
+use arrow_array::{Array, GenericByteArray, GenericByteViewArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::bit_mask::set_bits;
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat;
 
+use super::fixed_bytes::fixed_bytes;
 use super::format::{Format, Kind, Rows};
 use super::frame::{Frame, Span};
 use super::layout::{Entry, Layout, expect_u32};
@@ -215,27 +213,6 @@ fn area(page: &mut [u8], offset: u32, len_bytes: usize) -> &mut [u8] {
     let padded = align(from + len_bytes).min(page.len());
     page[from + len_bytes..padded].fill(0);
     &mut page[from..from + len_bytes]
-}
-
-/// Hands over the bytes of an array of a fixed width.
-pub(crate) fn fixed_bytes<R>(
-    array: &dyn Array,
-    width: usize,
-    use_bytes: impl FnOnce(&[u8]) -> R,
-) -> R {
-    macro_rules! values {
-        ($array:ident) => {
-            use_bytes(&$array.values().inner().as_slice()[..$array.len() * width])
-        };
-    }
-    downcast_primitive_array! {
-        array => values!(array),
-        _ => {
-            let data = array.to_data();
-            let from = data.offset() * width;
-            use_bytes(&data.buffers()[0].as_slice()[from..from + array.len() * width])
-        }
-    }
 }
 
 pub(super) fn set_ones(bits: &mut [u8], from: usize, count: usize) {

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 use mayfly_space::PageClass;
 
-use super::encode::fixed_bytes;
+use super::fixed_bytes::fixed_bytes;
 use super::frame::{Frame, Sign, Span};
 use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, align};
 use super::value_bytes::value_bytes;

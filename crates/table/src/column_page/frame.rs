@@ -1,4 +1,4 @@
-//! Integers as their distance from the least of a page, in as few whole bytes as the farthest takes.
+//! Integers as their distances from the least of a page, in as few whole bytes as those take.
 //!
 //! **Owns** how such numbers are chosen, written, read and changed. **Never** knows where in a page
 //! they stand.

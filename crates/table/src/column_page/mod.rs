@@ -32,6 +32,7 @@
 mod decode;
 mod edit;
 mod encode;
+mod fixed_bytes;
 mod format;
 mod frame;
 #[cfg(test)]

@@ -416,8 +416,8 @@ fn values_that_fit_take_no_page_and_no_entry() {
     assert_eq!(after.pages_allocated, before.pages_allocated);
     assert!(rows_of(&table.snapshot()) == model);
 
-    // What does not fit moves: a longer text, NULL where the page has no bits for it, a number below
-    // those of its page.
+    // What does not fit moves: a longer text, NULL where the page has no bits for it, a number
+    // below those of its page.
     let longer = Values {
         word: Some("z".repeat(101)),
         ..model[&5].clone()
