@@ -77,15 +77,12 @@ impl OpenBatch {
         range: &RangeInclusive<i128>,
     ) -> Result<Option<BooleanBuffer>> {
         let within = self.format.rows_within(&self.source, column, range)?;
-        let Some((within, left)) = within.as_ref().zip(self.left.as_ref()) else {
+        let (Some(all), Some(left)) = (&within, &self.left) else {
             return Ok(within);
         };
-        let within = BooleanArray::new(within.clone(), None);
-        let (within, _) = filter(&within, &BooleanArray::new(left.clone(), None))?
-            .as_boolean()
-            .clone()
-            .into_parts();
-        Ok(Some(within))
+        let all = BooleanArray::new(all.clone(), None);
+        let within = filter(&all, &BooleanArray::new(left.clone(), None))?;
+        Ok(Some(within.as_boolean().values().clone()))
     }
 
     /// A column of the rows in some slots, in memory of its own. **Cost**: that of these rows, a

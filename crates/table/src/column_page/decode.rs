@@ -206,14 +206,16 @@ impl<'a> Page<'a> {
 
     /// The entry of a column, and the frame of its integers if they are narrow.
     fn entry(&self, column: usize) -> Result<(Entry, Option<Frame>)> {
-        let entry = entry(self.source.bytes(), column)?;
-        let frame = entry.frame(self.kind(column)?)?;
-        Ok((entry, frame))
+        entry_of(
+            self.source.bytes(),
+            self.row_count,
+            self.kind(column)?,
+            column,
+        )
     }
 
     fn kind(&self, column: usize) -> Result<Kind> {
-        let kind = self.format.kinds.get(column).copied();
-        kind.ok_or(corrupt("the page has another number of columns"))
+        kind_of(self.format, column)
     }
 
     fn nulls(&self, entry: &Entry) -> Result<Option<NullBuffer>> {
@@ -246,9 +248,6 @@ impl<'a> Page<'a> {
     /// Offsets and data of a column of [`Kind::Bytes`] or [`Kind::Text`].
     fn bytes(&self, entry: &Entry) -> Result<(OffsetBuffer<i32>, Buffer)> {
         let offset_count = self.row_count.saturating_add(1);
-        if entry.values_bytes as usize != offset_count.saturating_mul(size_of::<i32>()) {
-            return Err(corrupt("a column has another number of offsets"));
-        }
         let offsets = self
             .source
             .buffer(entry.values_offset, entry.values_bytes as usize)?;
@@ -295,7 +294,7 @@ impl<'a> Page<'a> {
         let bytes = self.source.bytes();
         let values = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
         let picked = match (frame, width) {
-            (Some(frame), _) => frame.read_slots(width, values, slots),
+            (Some(frame), _) => frame.read_slots(values, slots),
             (None, 1) => picked::<1>(values, slots),
             (None, 2) => picked::<2>(values, slots),
             (None, 4) => picked::<4>(values, slots),
@@ -315,22 +314,12 @@ impl<'a> Page<'a> {
         range: &RangeInclusive<i128>,
     ) -> Result<Option<BooleanBuffer>> {
         let (entry, frame) = self.entry(column)?;
-        let kind = self.kind(column)?;
-        let (
-            Some(frame),
-            Kind::Fixed {
-                sign: Some(sign), ..
-            },
-        ) = (frame, kind)
-        else {
+        let Some(frame) = frame else {
             return Ok(None);
         };
-        let len_bytes = self.row_count.saturating_mul(frame.width);
-        if entry.values_bytes as usize != len_bytes {
-            return Err(corrupt("a column has another width"));
-        }
-        let distances = part(self.source.bytes(), entry.values_offset, len_bytes)?;
-        let within = frame.within(distances, sign, range);
+        let bytes = self.source.bytes();
+        let distances = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
+        let within = frame.within(distances, range);
         Ok(Some(match self.nulls(&entry)? {
             Some(nulls) => &within & nulls.inner(),
             None => within,
@@ -392,18 +381,12 @@ impl<'a> Page<'a> {
                 let bits = BooleanBuffer::new(bits, 0, rows);
                 Ok(Arc::new(BooleanArray::new(bits, nulls)))
             }
-            Kind::Fixed { width, .. } => {
-                let stored_width = frame.map_or(width, |frame| frame.width);
-                let len_bytes = rows.saturating_mul(stored_width);
-                if entry.values_bytes as usize != len_bytes {
-                    return Err(corrupt("a column has another width"));
-                }
+            Kind::Fixed { .. } => {
+                let len_bytes = entry.values_bytes as usize;
                 let values = match frame {
                     None => self.source.buffer(entry.values_offset, len_bytes)?,
                     Some(frame) => {
-                        let distances = part(self.source.bytes(), entry.values_offset, len_bytes)?;
-                        let values = frame.read(width, distances);
-                        values.ok_or(corrupt("a column has another width"))?
+                        frame.read(part(self.source.bytes(), entry.values_offset, len_bytes)?)
                     }
                 };
                 fixed(data_type, values, rows, nulls)
@@ -459,6 +442,29 @@ pub(super) fn check(format: &Format, bytes: &[u8]) -> Result<usize> {
 /// The entry of a column in the directory of a page.
 pub(super) fn entry(bytes: &[u8], column: usize) -> Result<Entry> {
     Entry::of(bytes, column).ok_or(corrupt("the page is shorter than its directory"))
+}
+
+/// How a format stores a column.
+pub(super) fn kind_of(format: &Format, column: usize) -> Result<Kind> {
+    let kind = format.kinds.get(column).copied();
+    kind.ok_or(corrupt("the page has another number of columns"))
+}
+
+/// The entry of a column of a kind, whose values are as many as the rows, and the frame of its
+/// integers if they are narrow.
+pub(super) fn entry_of(
+    bytes: &[u8],
+    row_count: usize,
+    kind: Kind,
+    column: usize,
+) -> Result<(Entry, Option<Frame>)> {
+    let entry = entry(bytes, column)?;
+    let frame = entry.frame(kind)?;
+    let values_bytes = kind.values_bytes(row_count, frame);
+    match kind == Kind::Stream || entry.values_bytes as usize == values_bytes {
+        true => Ok((entry, frame)),
+        false => Err(corrupt("a column has another width")),
+    }
 }
 
 /// A part of a page.

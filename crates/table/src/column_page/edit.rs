@@ -16,7 +16,6 @@ use super::Columns;
 use super::decode::entry;
 use super::fixed_bytes::fixed_bytes;
 use super::format::Kind;
-use super::frame::Frame;
 use super::layout::Entry;
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES};
 use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
@@ -165,7 +164,7 @@ impl Target<'_> {
             match self.stored.frame {
                 None => edits.set_bytes(values + slot * value.len(), value),
                 Some(frame) => {
-                    let distance = self.stored.distance(frame, value)?;
+                    let distance = frame.distance(value)?;
                     let at = values + slot * frame.width;
                     edits.set_bytes(at, &distance[..frame.width]);
                 }
@@ -233,16 +232,6 @@ impl Target<'_> {
 }
 
 impl StoredColumn<'_> {
-    /// The distance of an integer; `None` if it is too far.
-    fn distance(&self, frame: Frame, value: &[u8]) -> Option<[u8; 8]> {
-        match self.kind {
-            Kind::Fixed {
-                sign: Some(sign), ..
-            } => frame.distance(value, sign),
-            _ => None,
-        }
-    }
-
     fn is_null(&self, slot: usize) -> bool {
         self.null_count > 0 && !get_bit(self.validity, slot)
     }

@@ -13,7 +13,7 @@ use arrow_select::concat::concat;
 
 use super::fixed_bytes::fixed_bytes;
 use super::format::{Format, Kind, Rows};
-use super::frame::{Frame, Span};
+use super::frame::Span;
 use super::layout::{Entry, Layout, expect_u32};
 use super::sizes::align;
 use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
@@ -33,8 +33,6 @@ pub struct Prepared<'a> {
     format: &'a Format,
     segments: &'a [Rows],
     layout: Layout,
-    /// Those of the columns whose integers are narrow.
-    frames: Vec<Option<Frame>>,
     /// The nested columns, by their place.
     streams: Vec<(usize, Vec<u8>)>,
     row_count: usize,
@@ -48,7 +46,7 @@ impl<'a> Prepared<'a> {
     /// [`Error::RowTooLong`] if they take more than 2 GiB; [`Error::Arrow`] if Arrow cannot encode
     /// a nested column.
     pub fn new(format: &'a Format, segments: &'a [Rows]) -> Result<Self> {
-        Self::laid_out(format, segments, format.narrows)
+        Self::laid_out(format, segments, format.narrows())
     }
 
     /// The same with numbers as wide as their types: pages of few rows, which soon become one by
@@ -66,7 +64,6 @@ impl<'a> Prepared<'a> {
             format,
             segments,
             layout: Layout::new(format),
-            frames: Vec::with_capacity(format.kinds.len()),
             streams: Vec::new(),
             row_count,
         };
@@ -113,7 +110,6 @@ impl<'a> Prepared<'a> {
             _ => ValueBytes::default(),
         };
         let rows = self.row_count;
-        self.frames.push(frame);
         self.layout.place(kind, rows, null_count, bytes, frame)
     }
 
@@ -164,12 +160,12 @@ impl<'a> Prepared<'a> {
             }
             Kind::Fixed { width, .. } => {
                 let mut out = area(page, entry.values_offset, values_bytes);
-                let frame = self.frames[column];
-                let stored_width = frame.map_or(width, |frame| frame.width);
+                let kind = self.format.kinds[column];
+                let frame = entry.frame(kind).expect("it was placed as this kind");
                 for array in self.columns(column) {
-                    let (head, rest) = out.split_at_mut(array.len() * stored_width);
+                    let (head, rest) = out.split_at_mut(kind.values_bytes(array.len(), frame));
                     fixed_bytes(array, width, |bytes| match frame {
-                        Some(frame) => frame.write(width, bytes, head),
+                        Some(frame) => frame.write(bytes, head),
                         None => head.copy_from_slice(bytes),
                     });
                     out = rest;

@@ -81,9 +81,22 @@ impl Kind {
         match self {
             Kind::Fixed {
                 width,
-                sign: Some(_),
-            } => Frame::of(span, width),
+                sign: Some(sign),
+            } => Frame::of(span, width, sign),
             _ => None,
+        }
+    }
+
+    /// The bytes of the values of so many rows, those of a stream not counted. `frame` is that of
+    /// narrow integers.
+    pub(super) fn values_bytes(self, rows: usize, frame: Option<Frame>) -> usize {
+        match self {
+            Kind::Null | Kind::Stream => 0,
+            Kind::Boolean => rows.div_ceil(8),
+            Kind::Fixed { width, .. } => {
+                rows.saturating_mul(frame.map_or(width, |frame| frame.width))
+            }
+            Kind::Bytes | Kind::Text => rows.saturating_add(1).saturating_mul(size_of::<i32>()),
         }
     }
 
@@ -210,8 +223,9 @@ pub struct Format {
     pub(super) rows_max: usize,
     pub(super) merges: bool,
     pub(super) has_row_numbers: bool,
-    /// Whether integers in pages are as narrow as they can be.
-    pub(super) narrows: bool,
+    /// The bytes by which the integers of a row can grow while they are read; none where pages have
+    /// them as wide as their types.
+    widened_row_bytes: usize,
 }
 
 impl Format {
@@ -252,21 +266,13 @@ impl Format {
             rows_max,
             merges,
             has_row_numbers: false,
-            narrows: false,
+            widened_row_bytes: 0,
         }
     }
 
     /// The format of pages whose integers are as narrow as they can be: fewer bytes, and a copy
     /// where they are read.
     pub(crate) fn narrow(self) -> Self {
-        Self {
-            narrows: true,
-            ..self
-        }
-    }
-
-    /// The bytes by which the numbers of a row can grow while they are read.
-    pub(crate) fn widened_row_bytes(&self) -> usize {
         let widths = self.kinds.iter().map(|kind| match kind {
             Kind::Fixed {
                 width,
@@ -274,16 +280,29 @@ impl Format {
             } => width - 1,
             _ => 0,
         });
-        if self.narrows { widths.sum() } else { 0 }
+        Self {
+            widened_row_bytes: widths.sum(),
+            ..self
+        }
+    }
+
+    /// Whether pages have integers that are narrower than their types.
+    pub(super) fn narrows(&self) -> bool {
+        self.widened_row_bytes > 0
+    }
+
+    /// The bytes by which the numbers of a row can grow while they are read.
+    pub(crate) fn widened_row_bytes(&self) -> usize {
+        self.widened_row_bytes
     }
 
     /// Whether that many rows, which take so many bytes in pages now, may share one of at most
     /// `limit_bytes`.
     pub(crate) fn takes(&self, row_count: usize, bytes: usize, limit_bytes: usize) -> bool {
-        let wide_bytes = bytes + row_count * self.widened_row_bytes();
+        let wide_bytes = bytes + row_count * self.widened_row_bytes;
         row_count <= self.rows_max
             && bytes <= limit_bytes
-            && (!self.narrows || wide_bytes <= WIDENED_MAX * limit_bytes)
+            && wide_bytes <= WIDENED_MAX * limit_bytes
     }
 
     /// Whether rows of several batches may share a page.
@@ -372,16 +391,11 @@ impl Format {
             if kind.holds_nulls() && field.is_nullable() {
                 bytes += align(rows.div_ceil(8));
             }
-            bytes += match kind {
-                Kind::Null => 0,
-                Kind::Boolean => align(rows.div_ceil(8)),
-                Kind::Fixed { width, .. } => {
-                    let frame = spans.get(column).and_then(|span| kind.frame(*span));
-                    align(rows * frame.map_or(*width, |frame| frame.width))
-                }
-                Kind::Bytes | Kind::Text => align((rows + 1) * size_of::<i32>()) + ALIGNMENT,
-                Kind::Stream => ALIGNMENT,
-            };
+            let frame = spans.get(column).and_then(|span| kind.frame(*span));
+            bytes += align(kind.values_bytes(rows, frame));
+            if matches!(kind, Kind::Bytes | Kind::Text | Kind::Stream) {
+                bytes += ALIGNMENT;
+            }
         }
         bytes.saturating_add(data_bytes)
     }
@@ -431,7 +445,7 @@ impl Format {
         Size {
             rows: row_count,
             data_bytes,
-            spans: match self.narrows {
+            spans: match self.narrows() {
                 true => self.spans(rows, from, row_count),
                 false => Vec::new(),
             },
@@ -467,7 +481,7 @@ impl Format {
             }
             let fits = |sum: &Size| {
                 self.page_bytes(sum) <= limit_bytes
-                    && (sum.spans.is_empty() || self.wide_bytes(sum) <= WIDENED_MAX * limit_bytes)
+                    && self.wide_bytes(sum) <= WIDENED_MAX * limit_bytes
             };
             match sum.filter(|(sum, _)| fits(sum)) {
                 Some((sum, more)) => {

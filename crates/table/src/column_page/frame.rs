@@ -138,15 +138,18 @@ pub(super) struct Frame {
     pub(super) base: i64,
     /// The bytes of a distance.
     pub(super) width: usize,
+    /// The bytes of an integer.
+    plain: usize,
+    sign: Sign,
 }
 
 impl Frame {
     /// The narrowest for integers of `plain` bytes; `None` where it would not be narrower than
     /// those. Distances are from 0 where that takes no more bytes: what is a small number now is a
     /// small number after most updates.
-    pub(super) fn of(span: Span, plain: usize) -> Option<Frame> {
+    pub(super) fn of(span: Span, plain: usize, sign: Sign) -> Option<Frame> {
         if span == Span::EMPTY {
-            return Frame::checked(0, 1, plain);
+            return Frame::checked(0, 1, plain, sign);
         }
         let Span { least, greatest } = span;
         if plain > BASE_BYTES && (i64::try_from(least).is_err() || i64::try_from(greatest).is_err())
@@ -160,18 +163,24 @@ impl Frame {
         let width = bytes_of(greatest.checked_sub(least)?)?;
         let is_from_zero = least >= 0 && bytes_of(greatest) == Some(width);
         let base = if is_from_zero { 0 } else { least as i64 };
-        Frame::checked(base, width, plain)
+        Frame::checked(base, width, plain, sign)
     }
 
     /// A frame for integers of `plain` bytes; `None` where there is none of that width.
-    pub(super) fn checked(base: i64, width: usize, plain: usize) -> Option<Frame> {
-        (WIDTHS.contains(&width) && width < plain).then_some(Frame { base, width })
+    pub(super) fn checked(base: i64, width: usize, plain: usize, sign: Sign) -> Option<Frame> {
+        let is_narrower = WIDTHS.contains(&width) && width < plain;
+        is_narrower.then_some(Frame {
+            base,
+            width,
+            plain,
+            sign,
+        })
     }
 
-    /// Writes integers of `plain` bytes, which lie in the span that the frame was made for. What
-    /// stands where NULL is becomes anything.
-    pub(super) fn write(self, plain: usize, values: &[u8], out: &mut [u8]) {
-        match (plain, self.width) {
+    /// Writes integers, which lie in the span that the frame was made for. What stands where NULL is
+    /// becomes anything.
+    pub(super) fn write(self, values: &[u8], out: &mut [u8]) {
+        match (self.plain, self.width) {
             (2, 1) => narrow::<2, 1>(self.base, values, out),
             (4, 1) => narrow::<4, 1>(self.base, values, out),
             (4, 2) => narrow::<4, 2>(self.base, values, out),
@@ -186,23 +195,19 @@ impl Frame {
         }
     }
 
-    /// The integers of `plain` bytes whose distances these are.
-    pub(super) fn read(self, plain: usize, distances: &[u8]) -> Option<Buffer> {
-        self.widened(plain, distances, &All)
+    /// The integers whose distances these are.
+    pub(super) fn read(self, distances: &[u8]) -> Buffer {
+        let all = self.widened(distances, &All);
+        all.expect("each distance is there")
     }
 
     /// Some of the integers, in the order of their slots; `None` where there is no such slot.
-    pub(super) fn read_slots(
-        self,
-        plain: usize,
-        distances: &[u8],
-        slots: &[u32],
-    ) -> Option<Buffer> {
-        self.widened(plain, distances, &Slots(slots))
+    pub(super) fn read_slots(self, distances: &[u8], slots: &[u32]) -> Option<Buffer> {
+        self.widened(distances, &Slots(slots))
     }
 
-    fn widened(self, plain: usize, distances: &[u8], picked: &impl Picked) -> Option<Buffer> {
-        match (plain, self.width) {
+    fn widened(self, distances: &[u8], picked: &impl Picked) -> Option<Buffer> {
+        match (self.plain, self.width) {
             (2, 1) => picked.widened::<1, u16>(self.base, distances),
             (4, 1) => picked.widened::<1, u32>(self.base, distances),
             (4, 2) => picked.widened::<2, u32>(self.base, distances),
@@ -213,7 +218,7 @@ impl Frame {
             (16, 2) => picked.widened::<2, i128>(self.base, distances),
             (16, 4) => picked.widened::<4, i128>(self.base, distances),
             (16, 8) => picked.widened::<8, i128>(self.base, distances),
-            _ => None,
+            (plain, width) => unreachable!("no frame has {width} bytes for {plain}"),
         }
     }
 
@@ -222,39 +227,32 @@ impl Frame {
     /// # Panics
     /// If there is no such slot.
     pub(super) fn value(self, distances: &[u8], slot: usize) -> [u8; 16] {
-        let bytes = &distances[slot * self.width..(slot + 1) * self.width];
-        let mut distance = [0; BASE_BYTES];
-        distance[..self.width].copy_from_slice(bytes);
+        let distance = low_bytes(&distances[slot * self.width..(slot + 1) * self.width]);
         i128::at(self.base, u64::from_le_bytes(distance)).to_le_bytes()
     }
 
     /// The distance of an integer, of which `width` bytes count; `None` if it is too far.
-    pub(super) fn distance(self, value: &[u8], sign: Sign) -> Option<[u8; BASE_BYTES]> {
-        let number = sign.number(value);
+    pub(super) fn distance(self, value: &[u8]) -> Option<[u8; BASE_BYTES]> {
+        let number = self.sign.number(value);
         let is_kept = value.len() <= BASE_BYTES || i64::try_from(number).is_ok();
-        let distance = number.checked_sub(self.least(sign))?;
+        let distance = number.checked_sub(self.least())?;
         let is_near = distance >> (8 * self.width) == 0;
         (is_kept && is_near).then(|| (distance as u64).to_le_bytes())
     }
 
     /// What the base is as an integer.
-    fn least(self, sign: Sign) -> i128 {
-        match sign {
+    fn least(self) -> i128 {
+        match self.sign {
             Sign::Signed => self.base.into(),
             Sign::Unsigned => (self.base as u64).into(),
         }
     }
 
     /// A bit for each integer that lies in a range.
-    pub(super) fn within(
-        self,
-        distances: &[u8],
-        sign: Sign,
-        range: &RangeInclusive<i128>,
-    ) -> BooleanBuffer {
+    pub(super) fn within(self, distances: &[u8], range: &RangeInclusive<i128>) -> BooleanBuffer {
         let rows = distances.len() / self.width;
         let farthest = u64::MAX >> (64 - 8 * self.width);
-        let distance_of = |integer: &i128| integer.saturating_sub(self.least(sign));
+        let distance_of = |integer: &i128| integer.saturating_sub(self.least());
         let (first, last) = (distance_of(range.start()), distance_of(range.end()));
         let (first, last) = (first.max(0), last.min(farthest.into()));
         if first > last {
@@ -389,20 +387,20 @@ mod tests {
     fn check(values: &[i128], width: usize, sign: Sign) {
         let plain = bytes_of(values, width);
         let span = Span::of(&plain, width, sign, None);
-        let Some(frame) = Frame::of(span, width) else {
+        let Some(frame) = Frame::of(span, width, sign) else {
             return;
         };
         assert!(frame.width < width);
         let mut distances = vec![0; values.len() * frame.width];
-        frame.write(width, &plain, &mut distances);
-        assert_eq!(frame.read(width, &distances).unwrap().as_slice(), plain);
+        frame.write(&plain, &mut distances);
+        assert_eq!(frame.read(&distances).as_slice(), plain);
         let slots: Vec<u32> = (0..values.len() as u32).rev().collect();
-        let picked = frame.read_slots(width, &distances, &slots).unwrap();
+        let picked = frame.read_slots(&distances, &slots).unwrap();
         for (slot, value) in plain.chunks(width).enumerate() {
             assert_eq!(&frame.value(&distances, slot)[..width], value);
             let place = (values.len() - 1 - slot) * width;
             assert_eq!(&picked.as_slice()[place..place + width], value);
-            let distance = frame.distance(value, sign).unwrap();
+            let distance = frame.distance(value).unwrap();
             let stored = &distances[slot * frame.width..(slot + 1) * frame.width];
             assert_eq!(&distance[..frame.width], stored);
         }
@@ -424,8 +422,8 @@ mod tests {
             base in any::<i64>(), width in 0..4_usize, value in any::<i128>(), shift in 1..120_u32,
         ) {
             let value = value >> shift;
-            let frame = Frame { base, width: WIDTHS[width] };
-            let found = frame.distance(&value.to_le_bytes(), Sign::Signed);
+            let frame = Frame::checked(base, WIDTHS[width], 16, Sign::Signed).unwrap();
+            let found = frame.distance(&value.to_le_bytes());
             if let Some(distance) = found {
                 let read = frame.value(&distance[..frame.width], 0);
                 prop_assert_eq!(i128::from_le_bytes(read), value);
@@ -442,17 +440,17 @@ mod tests {
         ) {
             let sign = if signs && width < 16 { Sign::Unsigned } else { Sign::Signed };
             let plain = bytes_of(&values, width);
-            let Some(frame) = Frame::of(Span::of(&plain, width, sign, None), width) else {
+            let Some(frame) = Frame::of(Span::of(&plain, width, sign, None), width, sign) else {
                 return Ok(());
             };
             let mut distances = vec![0; values.len() * frame.width];
-            frame.write(width, &plain, &mut distances);
+            frame.write(&plain, &mut distances);
             let numbers: Vec<i128> = plain.chunks(width).map(|value| sign.number(value)).collect();
             let end = |end: usize, number: usize| {
                 numbers[number % numbers.len()] + i128::from(ends[end] >> shift)
             };
             for range in [end(0, 0)..=end(1, 7), end(0, 3)..=i128::MAX, i128::MIN..=end(1, 5)] {
-                let found = frame.within(&distances, sign, &range);
+                let found = frame.within(&distances, &range);
                 let expected: Vec<bool> = numbers.iter().map(|n| range.contains(n)).collect();
                 prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
             }
@@ -464,7 +462,9 @@ mod tests {
         let values = bytes_of(&[5, i128::from(i32::MIN), 7], 4);
         let nulls = NullBuffer::from(vec![true, false, true]);
         let span = Span::of(&values, 4, Sign::Signed, Some(&nulls));
-        assert_eq!(Frame::of(span, 4), Some(Frame { base: 0, width: 1 }));
+        let frame = Frame::of(span, 4, Sign::Signed);
+        let frame = frame.map(|frame| (frame.base, frame.width));
+        assert_eq!(frame, Some((0, 1)));
         let nulls = NullBuffer::new_null(3);
         let span = Span::of(&values, 4, Sign::Signed, Some(&nulls));
         assert_eq!(span, Span::EMPTY);
@@ -472,17 +472,14 @@ mod tests {
 
     #[test]
     fn the_base_is_zero_where_that_takes_no_more() {
-        let frame =
-            |values: &[i128]| Frame::of(Span::of(&bytes_of(values, 8), 8, Sign::Signed, None), 8);
-        assert_eq!(frame(&[3, 200]), Some(Frame { base: 0, width: 1 }));
-        assert_eq!(
-            frame(&[300, 500]),
-            Some(Frame {
-                base: 300,
-                width: 1
-            })
-        );
-        assert_eq!(frame(&[-3, 200]), Some(Frame { base: -3, width: 1 }));
+        let frame = |values: &[i128]| {
+            let span = Span::of(&bytes_of(values, 8), 8, Sign::Signed, None);
+            let frame = Frame::of(span, 8, Sign::Signed);
+            frame.map(|frame| (frame.base, frame.width))
+        };
+        assert_eq!(frame(&[3, 200]), Some((0, 1)));
+        assert_eq!(frame(&[300, 500]), Some((300, 1)));
+        assert_eq!(frame(&[-3, 200]), Some((-3, 1)));
         assert_eq!(frame(&[i128::from(i64::MIN), i128::from(i64::MAX)]), None);
     }
 }

@@ -64,10 +64,8 @@ impl Layout {
         }
         let values_bytes = match kind {
             Kind::Null => None,
-            Kind::Boolean => Some(rows.div_ceil(8)),
-            Kind::Fixed { width, .. } => Some(rows * frame.map_or(width, |frame| frame.width)),
-            Kind::Bytes | Kind::Text => Some((rows + 1) * size_of::<i32>()),
             Kind::Stream => Some(bytes.data),
+            _ => Some(kind.values_bytes(rows, frame)),
         };
         if let Some(bytes) = values_bytes {
             (entry.values_offset, entry.values_bytes) = self.take(bytes)?;
@@ -145,10 +143,10 @@ impl Entry {
         let frame = match kind {
             Kind::Fixed {
                 width,
-                sign: Some(_),
+                sign: Some(sign),
             } if self.kind == FRAME_TAG => {
                 let base = i64::from(self.data_offset) | i64::from(self.data_bytes) << 32;
-                Frame::checked(base, self.prefix_bytes as usize, width)
+                Frame::checked(base, self.prefix_bytes as usize, width, sign)
             }
             _ => None,
         };

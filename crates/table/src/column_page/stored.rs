@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::bit_mask::set_bits;
 use arrow_buffer::bit_util::get_bit;
 
-use super::decode::{Source, check, corrupt, entry, part};
+use super::decode::{Source, check, corrupt, entry_of, kind_of, part};
 use super::encode::set_ones;
 use super::format::{Format, Kind};
 use super::frame::Frame;
@@ -31,7 +31,7 @@ pub(crate) struct StoredRows<'a> {
 /// One column of a page.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredColumn<'a> {
-    pub(super) kind: Kind,
+    kind: Kind,
     /// That of narrow integers.
     pub(super) frame: Option<Frame>,
     pub(super) row_count: usize,
@@ -90,24 +90,10 @@ impl<'a> StoredRows<'a> {
         reason = "bytes of the temp file are read here"
     )]
     pub(crate) fn column(&self, column: usize) -> Result<StoredColumn<'a>> {
-        let kind = self.format.kinds.get(column).copied();
-        let kind = kind.ok_or(corrupt("the page has another number of columns"))?;
-        let entry = entry(self.bytes, column)?;
-        let part = |offset: u32, len: usize| part(self.bytes, offset, len);
+        let kind = kind_of(self.format, column)?;
         let rows = self.row_count;
-        let frame = entry.frame(kind)?;
-        let values = match kind {
-            Kind::Null => 0,
-            Kind::Boolean => rows.div_ceil(8),
-            Kind::Fixed { width, .. } => {
-                rows.saturating_mul(frame.map_or(width, |frame| frame.width))
-            }
-            Kind::Bytes | Kind::Text => rows.saturating_add(1).saturating_mul(size_of::<u32>()),
-            Kind::Stream => entry.values_bytes as usize,
-        };
-        if entry.values_bytes as usize != values {
-            return Err(corrupt("a column has another width"));
-        }
+        let (entry, frame) = entry_of(self.bytes, rows, kind, column)?;
+        let part = |offset: u32, len: usize| part(self.bytes, offset, len);
         let (data, prefixes): (&[u8], &[u8]) = match kind {
             Kind::Bytes | Kind::Text => {
                 let behind = entry.data_offset.saturating_add(entry.data_bytes);
@@ -127,7 +113,7 @@ impl<'a> StoredRows<'a> {
                 0 => &[],
                 _ => part(entry.validity_offset, rows.div_ceil(8))?,
             },
-            values: part(entry.values_offset, values)?,
+            values: part(entry.values_offset, entry.values_bytes as usize)?,
             data,
             prefixes,
         };
