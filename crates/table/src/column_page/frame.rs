@@ -177,8 +177,8 @@ impl Frame {
         })
     }
 
-    /// Writes integers, which lie in the span that the frame was made for. What stands where NULL is
-    /// becomes anything.
+    /// Writes integers, which lie in the span that the frame was made for. What stands where NULL
+    /// is becomes anything.
     pub(super) fn write(self, values: &[u8], out: &mut [u8]) {
         match (self.plain, self.width) {
             (2, 1) => narrow::<2, 1>(self.base, values, out),
