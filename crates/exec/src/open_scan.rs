@@ -109,14 +109,20 @@ impl OpenRows {
         (places, schema): (&[usize], &SchemaRef),
         test: impl FnOnce(&RecordBatch, Selection) -> Result<Selection>,
     ) -> Result<Selection> {
+        let are_few = self.are_few(&open, rows_per_open);
         match open {
             Selection::None => Ok(Selection::None),
-            Selection::Some { bits, count } if count * rows_per_open <= self.row_count() => {
+            Selection::Some { bits, .. } if are_few => {
                 let few = self.columns_of(&bits, places, schema)?;
                 Ok(Selection::of_few(bits, test(&few, Selection::All)?))
             }
             open => test(&self.columns(places, schema)?, open),
         }
+    }
+
+    /// Whether no more than one of `rows_per_open` rows is open.
+    pub(crate) fn are_few(&self, open: &Selection, rows_per_open: usize) -> bool {
+        open.count(self.row_count()) * rows_per_open <= self.row_count()
     }
 
     /// A bit for each row whose integer lies in a range, none for NULL; `None` where that is best
@@ -173,10 +179,11 @@ impl OpenRows {
         schema: &SchemaRef,
         open: Selection,
     ) -> Result<Option<RecordBatch>> {
+        let are_few = self.are_few(&open, ROWS_PER_WANTED);
         Ok(match open {
             Selection::None => None,
             Selection::All => Some(self.kept(places, schema)?),
-            Selection::Some { bits, count } if count * ROWS_PER_WANTED <= self.row_count() => {
+            Selection::Some { bits, .. } if are_few => {
                 Some(self.columns_of(&bits, places, schema)?)
             }
             Selection::Some { bits, .. } => {

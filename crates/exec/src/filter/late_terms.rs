@@ -99,7 +99,7 @@ impl LateTerm {
             false => ROWS_PER_NUMBER,
         };
         if let Some(IntegerRange { column, range }) = &self.range
-            && open.count(rows.row_count()) * rows_per_open > rows.row_count()
+            && !rows.are_few(&open, rows_per_open)
             && let Some(within) = rows.within(*column, range)?
         {
             return Ok(open.and(within));
