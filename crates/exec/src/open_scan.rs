@@ -125,19 +125,55 @@ impl OpenRows {
         open.count(self.row_count()) * rows_per_open <= self.row_count()
     }
 
-    /// A bit for each row whose integer lies in a range, none for NULL; `None` where that is best
-    /// seen by reading them.
+    /// A bit for each row whose integer lies in one of some ranges, none for NULL; `None` where
+    /// that is best seen by reading them.
     ///
     /// # Errors
     /// If the page is corrupt.
     pub(crate) fn within(
         &self,
         place: usize,
-        range: &RangeInclusive<i128>,
+        ranges: &[RangeInclusive<i128>],
     ) -> Result<Option<BooleanBuffer>> {
         let _timer = self.elapsed.timer();
-        let within = self.batch.rows_within(self.columns[place], range);
-        within.map_err(table_error)
+        let mut found = BooleanBuffer::new_unset(self.row_count());
+        for range in ranges {
+            let within = self.batch.rows_within(self.columns[place], range);
+            let Some(within) = within.map_err(table_error)? else {
+                return Ok(None);
+            };
+            found = match ranges {
+                [_] => within,
+                _ => &found | &within,
+            };
+        }
+        Ok(Some(found))
+    }
+
+    /// A bit for each row whose text in a column passes a test, which is asked once for each
+    /// different text; `None` where the page does not tell those apart, or fewer rows are open.
+    ///
+    /// # Errors
+    /// Those of the test, and if the page is corrupt.
+    pub(crate) fn passing_by_text(
+        &self,
+        open: &Selection,
+        place: usize,
+        schema: &SchemaRef,
+        test: impl FnOnce(&RecordBatch) -> Result<Selection>,
+    ) -> Result<Option<BooleanBuffer>> {
+        let _timer = self.elapsed.timer();
+        let texts = self.batch.distinct_texts(self.columns[place]);
+        let Some(texts) = texts.map_err(table_error)? else {
+            return Ok(None);
+        };
+        let count = texts.texts().len();
+        if open.count(self.row_count()) < count {
+            return Ok(None);
+        }
+        let passing = test(&batch_of(schema, vec![Arc::clone(texts.texts())], count)?)?;
+        let rows = self.batch.rows_of_texts(&texts, &passing.bits(count));
+        rows.map(Some).map_err(table_error)
     }
 
     /// Some columns of all rows, of a schema. They point into the page and are not to be kept.

@@ -12,7 +12,7 @@ use crate::column_page::{Format, Rows};
 use crate::error::Result;
 use crate::patch::Patches;
 use crate::rows::StopFlag;
-use crate::sealed::Sealed;
+use crate::sealed::write_all;
 use crate::table_page::TablePage;
 
 /// A page is sparse when at most this part of its rows is left.
@@ -42,12 +42,15 @@ pub(crate) fn sparse(
         let group = group(format, page_bytes, &changed[from..], patches);
         let end = from + group.max(1);
         if group > 0
-            && let Ok(page) = written(account, format, &changed[from..end])
+            && let Ok(pages) = written(account, format, page_bytes, &changed[from..end])
+            && pages.len() < group.max(2)
         {
-            changed[from].1 = Some(page);
-            changed[from + 1..end]
-                .iter_mut()
-                .for_each(|gone| gone.1 = None);
+            let pages = pages
+                .into_iter()
+                .map(Some)
+                .chain(std::iter::repeat_with(|| None));
+            let places = changed[from..end].iter_mut().zip(pages);
+            places.for_each(|(place, page)| place.1 = page);
         }
         from = end;
     }
@@ -57,7 +60,7 @@ pub(crate) fn sparse(
 /// How many of the first pages are sparse neighbours that fit into one; none if that would spare
 /// no page.
 fn group(format: &Format, page_bytes: usize, changed: &Changed, patches: &Patches) -> usize {
-    let (mut rows, mut bytes) = (0, 0);
+    let (mut rows, mut bytes, mut wide_bytes) = (0, 0, 0);
     let mut last = None;
     let fits = |(place, page): &&(usize, Option<TablePage>)| {
         let follows = last.is_none_or(|last| last + 1 == *place);
@@ -66,8 +69,13 @@ fn group(format: &Format, page_bytes: usize, changed: &Changed, patches: &Patche
             return follows;
         };
         rows += page.row_count();
+        // About: what is left of texts that had codes may repeat less.
         bytes += page.bytes() * page.row_count() / page.written_count();
-        follows && !patches.has(*place) && is_sparse(page) && format.takes(rows, bytes, page_bytes)
+        wide_bytes += page.wide_bytes() * page.row_count() / page.written_count();
+        follows
+            && !patches.has(*place)
+            && is_sparse(page)
+            && format.takes(rows, (bytes, wide_bytes), page_bytes)
     };
     let group = changed.iter().take_while(fits).count();
     let mut pages = changed[..group]
@@ -86,7 +94,13 @@ fn is_sparse(page: &TablePage) -> bool {
     page.row_count() * LEFT_PART <= page.written_count()
 }
 
-fn written(account: &Account, format: &Format, changed: &Changed) -> Result<TablePage> {
+/// The pages of what is left in some: one, or few where that repeats less than all did.
+fn written(
+    account: &Account,
+    format: &Format,
+    page_bytes: usize,
+    changed: &Changed,
+) -> Result<Vec<TablePage>> {
     let pages = changed.iter().filter_map(|(_, page)| page.as_ref());
     let rows: Result<Vec<Rows>> = pages
         .map(|page| {
@@ -94,7 +108,8 @@ fn written(account: &Account, format: &Format, changed: &Changed) -> Result<Tabl
             format.admit(batch.columns(), batch.num_rows())
         })
         .collect();
-    let rows = rows?;
-    let page = Sealed::write(account, format, &rows, NextUse::SecondChance)?;
-    Ok(TablePage::from(page))
+    let next_use = |_| NextUse::SecondChance;
+    let written = write_all(account, format, rows?, page_bytes, next_use)?;
+    let pages = written.into_iter().flat_map(|(pages, _)| pages);
+    Ok(pages.map(TablePage::from).collect())
 }

@@ -16,7 +16,7 @@ use crate::patch::Patches;
 use crate::removal::Removal;
 use crate::replace::{NewRows, ReplacedPages};
 use crate::rows::StopFlag;
-use crate::sealed::{Heap, Sealed, Writer};
+use crate::sealed::{Heap, Sealed, Writer, write_all};
 use crate::snapshot::Batch;
 use crate::table_page::TablePage;
 use crate::tail::{Growth, Tail};
@@ -32,7 +32,27 @@ pub(crate) struct Content {
     pub(crate) tail: Tail,
     heap: Heap,
     pub(crate) row_count: u64,
-    page_bytes: u64,
+    page_bytes: PageBytes,
+}
+
+/// What pages take together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PageBytes {
+    encoded: u64,
+    /// With numbers as wide as their types and all texts.
+    wide: u64,
+}
+
+impl PageBytes {
+    fn add(&mut self, encoded: usize, wide: usize) {
+        self.encoded += encoded as u64;
+        self.wide += wide as u64;
+    }
+
+    fn remove(&mut self, page: &TablePage) {
+        self.encoded -= page.bytes() as u64;
+        self.wide -= page.wide_bytes() as u64;
+    }
 }
 
 /// The rows that take the place of others.
@@ -74,22 +94,18 @@ impl Content {
         self.heap.shrink(self.tail.heap_bytes());
         let is_same = next.changed.is_empty() && next.added.is_empty();
         if !is_same || next.kept < self.pages.len() {
-            let bytes = |bytes: usize| bytes as u64;
             let pages = Arc::make_mut(&mut self.pages);
             let gone = pages.drain(next.kept..);
-            self.page_bytes -= gone.map(|page| bytes(page.bytes())).sum::<u64>();
+            gone.for_each(|page| self.page_bytes.remove(&page));
             let mut empty = Vec::new();
             for (index, page) in next.changed {
+                self.page_bytes.remove(&pages[index]);
                 match page {
                     Some(page) => {
-                        self.page_bytes -= bytes(pages[index].bytes());
-                        self.page_bytes += bytes(page.bytes());
+                        self.page_bytes.add(page.bytes(), page.wide_bytes());
                         pages[index] = page;
                     }
-                    None => {
-                        self.page_bytes -= bytes(pages[index].bytes());
-                        empty.push(index);
-                    }
+                    None => empty.push(index),
                 }
             }
             if !empty.is_empty() {
@@ -100,7 +116,7 @@ impl Content {
                 });
             }
             let come = next.added.iter();
-            self.page_bytes += come.map(|page| bytes(page.bytes())).sum::<u64>();
+            come.for_each(|page| self.page_bytes.add(page.bytes(), page.wide_bytes()));
             pages.extend(next.added.into_iter().map(TablePage::from));
         }
         self.row_count = next.row_count;
@@ -115,7 +131,12 @@ impl Content {
 
     /// The encoded bytes of all rows, wherever they are.
     pub(crate) fn bytes(&self) -> u64 {
-        self.page_bytes + self.tail.heap_bytes() as u64
+        self.page_bytes.encoded + self.tail.heap_bytes() as u64
+    }
+
+    /// About what they take with numbers as wide as their types and all their texts.
+    pub(crate) fn wide_bytes(&self) -> u64 {
+        self.page_bytes.wide + self.tail.wide_bytes() as u64
     }
 
     /// The same rows, with memory of their own for those that are not in pages.
@@ -296,8 +317,10 @@ impl Content {
         let rows: usize = self.pages.iter().map(TablePage::row_count).sum();
         let row_count = (rows + self.tail.size().rows) as u64;
         ensure(self.row_count == row_count, "another count of rows")?;
-        let bytes: usize = self.pages.iter().map(TablePage::bytes).sum();
-        ensure(self.page_bytes == bytes as u64, "another count of bytes")?;
+        let mut page_bytes = PageBytes::default();
+        let pages = self.pages.iter();
+        pages.for_each(|page| page_bytes.add(page.bytes(), page.wide_bytes()));
+        ensure(self.page_bytes == page_bytes, "another count of bytes")?;
         ensure(
             self.tail.heap_bytes() <= TAIL_BYTES_MAX,
             "a tail that is longer than a page",
@@ -338,7 +361,7 @@ impl End<'_> {
             return Ok(());
         }
         let mut rows = tail.size().rows;
-        let mut bytes = tail.heap_bytes();
+        let (mut bytes, mut wide_bytes) = (tail.heap_bytes(), tail.wide_bytes());
         let mut small: Vec<Rows> = Vec::new();
         // The pages of an appender are full and stay; only the table's own may be small.
         let own = match self.added.is_empty() {
@@ -349,7 +372,9 @@ impl End<'_> {
             rows += page.row_count();
             let is_short = page.bytes() <= 2 * bytes && page.is_whole();
             bytes += page.bytes();
-            if !is_short || !self.format.takes(rows, bytes, self.page_bytes) {
+            wide_bytes += page.wide_bytes();
+            let limit_bytes = self.page_bytes;
+            if !is_short || !self.format.takes(rows, (bytes, wide_bytes), limit_bytes) {
                 break;
             }
             small.push(page.rows(self.format)?);
@@ -357,10 +382,17 @@ impl End<'_> {
         let kept = self.kept - small.len();
         let mut segments: Vec<Rows> = small.into_iter().rev().collect();
         segments.extend(tail.rows(self.format)?);
-        let next_use = NextUse::SecondChance;
-        let page = Sealed::write(self.account, self.format, &segments, next_use)?;
+        let next_use = |_| NextUse::SecondChance;
+        let pages = write_all(
+            self.account,
+            self.format,
+            segments,
+            self.page_bytes,
+            next_use,
+        )?;
         self.kept = kept;
-        self.added.push(page);
+        self.added
+            .extend(pages.into_iter().flat_map(|(pages, _)| pages));
         Ok(())
     }
 }

@@ -56,6 +56,7 @@ pub mod view;
 
 pub use appender::Appender;
 pub use change::Change;
+pub use column_page::DistinctTexts;
 pub use definition::{
     Check, Column, Definition, Generated, KEY_BYTES_MAX, Key, KeyKind, KeyPart, TableOption, Using,
 };

@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::{filter, filter_record_batch};
 
-use crate::column_page::{Format, Source};
+use crate::column_page::{DistinctTexts, Format, Source};
 use crate::error::Result;
 
 /// One batch of a snapshot, whose page is pinned.
@@ -77,12 +77,64 @@ impl OpenBatch {
         range: &RangeInclusive<i128>,
     ) -> Result<Option<BooleanBuffer>> {
         let within = self.format.rows_within(&self.source, column, range)?;
-        let (Some(all), Some(left)) = (&within, &self.left) else {
-            return Ok(within);
+        within.map(|all| self.of_left(all)).transpose()
+    }
+
+    /// A bit for each row whose integer in a column passes a test, which is told its lower 64 bits
+    /// with its sign; that of NULL is given. `None` as for [`OpenBatch::rows_within`].
+    /// **Cost**: that of the test.
+    ///
+    /// # Errors
+    /// As [`OpenBatch::column`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn rows_passing(
+        &self,
+        column: usize,
+        null_passes: bool,
+        test: impl Fn(i64) -> bool,
+    ) -> Result<Option<BooleanBuffer>> {
+        let format = &self.format;
+        let passing = format.rows_passing(&self.source, column, null_passes, test)?;
+        passing.map(|all| self.of_left(all)).transpose()
+    }
+
+    /// The different texts of a column, where the page has each of them once; `None` where it does
+    /// not. Some may be those of rows that were removed. **Cost**: that of the texts.
+    ///
+    /// # Errors
+    /// As [`OpenBatch::column`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn distinct_texts(&self, column: usize) -> Result<Option<DistinctTexts>> {
+        self.format.distinct_texts(&self.source, column)
+    }
+
+    /// A bit for each row: that of its text.
+    ///
+    /// # Errors
+    /// If the texts are those of another page.
+    ///
+    /// # Panics
+    /// If there are fewer bits than texts.
+    pub fn rows_of_texts(
+        &self,
+        texts: &DistinctTexts,
+        bits: &BooleanBuffer,
+    ) -> Result<BooleanBuffer> {
+        self.of_left(texts.rows(bits))
+    }
+
+    /// The bits of the rows that are left, from those of all that were written.
+    fn of_left(&self, all: BooleanBuffer) -> Result<BooleanBuffer> {
+        let Some(left) = &self.left else {
+            return Ok(all);
         };
-        let all = BooleanArray::new(all.clone(), None);
-        let within = filter(&all, &BooleanArray::new(left.clone(), None))?;
-        Ok(Some(within.as_boolean().values().clone()))
+        let all = BooleanArray::new(all, None);
+        let bits = filter(&all, &BooleanArray::new(left.clone(), None))?;
+        Ok(bits.as_boolean().values().clone())
     }
 
     /// A column of the rows in some slots, in memory of its own. **Cost**: that of these rows, a

@@ -25,7 +25,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
 use mayfly_space::NextUse;
 
-use crate::column_page::{Columns, Format, Rows, Size};
+use crate::column_page::{Columns, Format, Prepared, Rows, Size};
 use crate::error::{Error, Result};
 use crate::patch::Patch;
 use crate::removal::Slots;
@@ -172,9 +172,8 @@ impl Replacement {
         let waiting = &mut self.waiting[place];
         waiting.bytes += bytes;
         let mut moving = Vec::new();
-        // What the rows take where their numbers are narrow, at least.
-        let widened = waiting.slots.len() * snapshot.format.widened_row_bytes();
-        if waiting.bytes.saturating_sub(widened) > bytes_max(snapshot) {
+        // Rows that would not fit, however narrow they become.
+        if waiting.bytes > snapshot.format.wide_max(bytes_max(snapshot)) {
             moving.push(self.waiting.remove(place));
         } else if waiting.slots.len() == there.row_count() {
             let whole = self.waiting.remove(place);
@@ -247,23 +246,26 @@ fn written_again(snapshot: &SnapshotParts, rows: &PageRows) -> Result<Option<New
     let Some(new) = merged(format, &old, rows)? else {
         return Ok(None);
     };
-    let size = |rows: &Rows| format.size(rows, 0, rows.row_count());
-    let sizes = new.iter().map(size);
-    let size = sizes.fold(Size::default(), |sum, size| sum.plus(&size));
-    if format.page_bytes(&size) > bytes_max(snapshot) && size.rows > 1 {
+    let prepared = Prepared::new(format, &new)?;
+    if prepared.len_bytes() > bytes_max(snapshot) && there.written_count() > 1 {
         return Ok(None);
     }
     Ok(Some(match there {
         Batch::Page(page) => {
             let (account, next_use) = (&snapshot.account, NextUse::SecondChance);
-            match Sealed::write(account, format, &new, next_use) {
+            match Sealed::write(account, &prepared, next_use) {
                 Ok(sealed) => NewRows::Page(page.over(sealed)),
                 // Rows that move need less room at a time.
                 Err(Error::Space(_)) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
-        Batch::Segment(_) => NewRows::Segment(Segment::encode(format, &new, size)?),
+        Batch::Segment(_) => {
+            let size = |rows: &Rows| format.size(rows, 0, rows.row_count());
+            let sizes = new.iter().map(size);
+            let size = sizes.fold(Size::default(), |sum, size| sum.plus(&size));
+            NewRows::Segment(Segment::encode(format, &new, size)?)
+        }
     }))
 }
 

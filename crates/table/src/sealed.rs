@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
 use mayfly_space::{Account, NextUse, Page, PageClass, ReadGuard, Reservation};
 
-use crate::column_page::{Format, Prepared, Rows, Source};
+use crate::column_page::{Format, Prepared, Rows, Source, TextShare};
 use crate::error::Result;
 use crate::tail::Tail;
 
@@ -33,6 +33,7 @@ pub(crate) struct Sealed {
     page: Page,
     row_count: usize,
     bytes: usize,
+    wide_bytes: usize,
     row_numbers: Option<RowNumbers>,
 }
 
@@ -47,11 +48,10 @@ impl Sealed {
     /// Writes rows to a page of the smallest class that holds them.
     pub(crate) fn write(
         account: &Account,
-        format: &Format,
-        rows: &[Rows],
+        prepared: &Prepared<'_>,
         next_use: NextUse,
     ) -> Result<Self> {
-        let prepared = Prepared::new(format, rows)?;
+        let rows = prepared.rows();
         let mut guard = account.allocate_bytes(prepared.len_bytes())?;
         prepared.write(&mut guard);
         let page = guard.page().clone();
@@ -61,7 +61,8 @@ impl Sealed {
             page,
             row_count: rows.iter().map(Rows::row_count).sum(),
             bytes: prepared.len_bytes(),
-            row_numbers: format.has_row_numbers().then(|| RowNumbers {
+            wide_bytes: prepared.wide_bytes(),
+            row_numbers: prepared.format().has_row_numbers().then(|| RowNumbers {
                 first: rows
                     .first()
                     .and_then(Rows::first_number)
@@ -92,6 +93,11 @@ impl Sealed {
     /// The encoded bytes, without what is left free in the page.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// About what the rows take with numbers as wide as their types and all their texts.
+    pub(crate) fn wide_bytes(&self) -> usize {
+        self.wide_bytes
     }
 
     /// Bytes that reading the page pins.
@@ -257,6 +263,9 @@ pub(crate) struct Writer {
     pub(crate) pages: Vec<Sealed>,
     pub(crate) tail: Tail,
     pub(crate) row_count: u64,
+    /// Of the page that was written last: the next one is filled with rows as if its texts repeated
+    /// as often.
+    texts: TextShare,
     // Resources.
     pub(crate) heap: Heap,
 }
@@ -272,6 +281,7 @@ impl Writer {
             pages: Vec::new(),
             tail: Tail::default(),
             row_count: 0,
+            texts: TextShare::ALL,
             heap: Heap::new(),
         }
     }
@@ -306,7 +316,8 @@ impl Writer {
         let mut from = 0;
         while from < rows.row_count() {
             let left = rows.row_count() - from;
-            let (mut count, mut size) = format.fit(rows, from, self.tail.size(), self.page_bytes);
+            let (mut count, mut size) =
+                format.fit(rows, from, self.tail.size(), (self.page_bytes, self.texts));
             if count == 0 && !self.tail.is_empty() {
                 self.seal(None)?;
                 continue;
@@ -318,37 +329,89 @@ impl Writer {
             }
             let part = rows.slice(from, count);
             let all = self.tail.size().clone().plus(&size);
-            let page_bytes = format.filled_bytes(&all, self.page_bytes);
-            let is_full = format.page_bytes(&all) >= page_bytes - page_bytes / UNFILLED_PART;
+            let page_bytes = format.filled_bytes(&all, self.page_bytes, self.texts);
+            let is_full =
+                format.expected_bytes(&all, self.texts) >= page_bytes - page_bytes / UNFILLED_PART;
             if count < left || is_full || !format.merges() {
                 self.seal(Some(part))?;
             } else {
-                let needed = self.tail.heap_bytes_with(&format, &size);
+                let needed = self.tail.heap_bytes_with(&format, &size, self.texts);
                 self.heap.reserve(&self.account, needed)?;
                 self.tail.push(&format, &part, size)?;
+                self.heap.reserve(&self.account, self.tail.heap_bytes())?;
             }
             from += count;
         }
         Ok(())
     }
 
-    /// Writes the tail, followed by some rows, to a page.
+    /// Writes the tail, followed by some rows, to a page; to several, where texts repeat less than
+    /// those of the page before.
     pub(crate) fn seal(&mut self, rows: Option<Rows>) -> Result<()> {
-        let mut segments = self.tail.rows(&self.format)?;
-        segments.extend(rows);
-        if segments.is_empty() {
-            return Ok(());
-        }
-        let next_use = match self.next_use {
-            NextUse::At(first) => {
-                let index = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
-                NextUse::At(first.saturating_add(index))
+        let mut all = self.tail.rows(&self.format)?;
+        all.extend(rows);
+        let (first, next_use) = (self.pages.len(), self.next_use);
+        let next_use = |page: usize| match next_use {
+            NextUse::At(use_of_first) => {
+                let index = u32::try_from(first + page).unwrap_or(u32::MAX);
+                NextUse::At(use_of_first.saturating_add(index))
             }
             other => other,
         };
-        let page = Sealed::write(&self.account, &self.format, &segments, next_use)?;
-        self.pages.push(page);
+        let written = write_all(&self.account, &self.format, all, self.page_bytes, next_use)?;
+        if let Some((pages, texts)) = written {
+            self.pages.extend(pages);
+            self.texts = texts;
+        }
         self.tail = Tail::default();
         Ok(())
     }
+}
+
+/// Writes rows to a page or, where they are narrow and do not fit into one of so many bytes, to
+/// several. Returns the pages and the share of their texts that the last one has kept; `None` of no
+/// rows.
+pub(crate) fn write_all(
+    account: &Account,
+    format: &Format,
+    mut rows: Vec<Rows>,
+    page_bytes: usize,
+    next_use: impl Fn(usize) -> NextUse,
+) -> Result<Option<(Vec<Sealed>, TextShare)>> {
+    let mut written: Option<(Vec<Sealed>, TextShare)> = None;
+    // As many as are likely to fit.
+    let mut likely = usize::MAX;
+    while !rows.is_empty() {
+        let first = cut(&rows, 0, likely);
+        let count: usize = first.iter().map(Rows::row_count).sum();
+        let prepared = Prepared::new(format, &first)?;
+        let len_bytes = prepared.len_bytes();
+        let fitting = (count * page_bytes / len_bytes).max(1);
+        if format.narrows() && count > 1 && len_bytes > page_bytes {
+            likely = (fitting - fitting / UNFILLED_PART).max(1);
+            continue;
+        }
+        let (pages, texts) = written.get_or_insert((Vec::new(), TextShare::ALL));
+        let next_use = next_use(pages.len());
+        pages.push(Sealed::write(account, &prepared, next_use)?);
+        *texts = prepared.texts();
+        rows = cut(&rows, count, usize::MAX);
+        likely = fitting;
+    }
+    Ok(written)
+}
+
+/// So many rows of some, from one on.
+fn cut(rows: &[Rows], mut from: usize, mut count: usize) -> Vec<Rows> {
+    let mut left = Vec::new();
+    for rows in rows {
+        let skipped = from.min(rows.row_count());
+        let taken = count.min(rows.row_count() - skipped);
+        if taken > 0 {
+            left.push(rows.slice(skipped, taken));
+        }
+        from -= skipped;
+        count -= taken;
+    }
+    left
 }

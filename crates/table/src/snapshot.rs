@@ -95,6 +95,14 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// About what they take with numbers as wide as their types and all their texts.
+    pub(crate) fn wide_bytes(self) -> usize {
+        match self {
+            Batch::Page(page) => page.wide_bytes(),
+            Batch::Segment(segment) => segment.wide_bytes(),
+        }
+    }
+
     /// The slots of the rows that are left.
     pub(crate) fn slots(self) -> Vec<u32> {
         match self {
@@ -226,19 +234,13 @@ impl TableSnapshot {
     }
 
     /// Bytes of a row of a batch when it is read, if its rows are alike, with numbers as wide as
-    /// their types.
+    /// their types and all its texts.
     ///
     /// # Panics
     /// If there is no such batch.
     pub fn row_bytes_of(&self, index: usize) -> u64 {
         let batch = self.parts.batch(index);
-        let stored = batch.bytes() / batch.written_count().max(1);
-        stored as u64 + self.widened_row_bytes()
-    }
-
-    /// The bytes by which the numbers of a row can grow while they are read.
-    fn widened_row_bytes(&self) -> u64 {
-        self.parts.format.widened_row_bytes() as u64
+        (batch.wide_bytes() / batch.written_count().max(1)) as u64
     }
 
     /// Whether some pages are larger than those that rows are gathered in.
@@ -254,11 +256,10 @@ impl TableSnapshot {
         for page in self.parts.pages.iter() {
             // A page larger than others was made for rows that would not fit.
             let bytes = match page.page_bytes() > self.page_bytes {
-                true => page.page_bytes(),
-                false => page.bytes(),
+                true => page.wide_bytes().max(page.page_bytes()),
+                false => page.wide_bytes(),
             };
-            let rows = page.written_count().max(1) as u64;
-            let bytes = bytes as u64 + self.widened_row_bytes() * rows;
+            let (bytes, rows) = (bytes as u64, page.written_count().max(1) as u64);
             if bytes / rows > usual {
                 long.push((bytes / rows, bytes));
             }

@@ -276,12 +276,11 @@ impl Table {
         self.state().content.bytes()
     }
 
-    /// The bytes of a row as it is read, with numbers as wide as their types: about, and rather
-    /// more than less.
+    /// The bytes of a row as it is read, with numbers as wide as their types and all its texts:
+    /// about.
     pub fn row_bytes(&self) -> u64 {
         let state = self.state();
-        let stored = state.content.bytes() / state.content.row_count.max(1);
-        stored + self.layout().format.widened_row_bytes() as u64
+        state.content.wide_bytes() / state.content.row_count.max(1)
     }
 
     /// The account of the table: its counters tell the bytes in memory and on disk, those of older

@@ -53,6 +53,12 @@ impl TablePage {
         self.left.is_none()
     }
 
+    /// About what the rows that were written take with numbers as wide as their types and all their
+    /// texts.
+    pub(crate) fn wide_bytes(&self) -> usize {
+        self.sealed.wide_bytes()
+    }
+
     /// The encoded bytes, those of removed rows included.
     pub(crate) fn bytes(&self) -> usize {
         self.sealed.bytes()

@@ -11,7 +11,7 @@
 
 use bytes::Bytes;
 
-use crate::column_page::{ALIGNMENT, Format, Joined, Prepared, Rows, Size, Source};
+use crate::column_page::{ALIGNMENT, Format, Joined, Prepared, Rows, Size, Source, TextShare};
 use crate::error::Result;
 use crate::patch::Patch;
 
@@ -84,6 +84,10 @@ impl Segment {
 
     pub(crate) fn row_count(&self) -> usize {
         self.size.rows
+    }
+
+    pub(crate) fn wide_bytes(&self) -> usize {
+        self.wide_bytes
     }
 
     /// Whether this is the same segment, not one with equal rows.
@@ -167,17 +171,22 @@ impl Tail {
         &self.size
     }
 
+    /// What the rows take with numbers as wide as their types and all their texts.
+    pub(crate) fn wide_bytes(&self) -> usize {
+        self.segments.iter().map(Segment::wide_bytes).sum()
+    }
+
     /// What the segments take on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.heap_bytes
     }
 
     /// An upper bound of the heap that the tail takes once rows of this size have been pushed, the
-    /// segments that are being merged included.
-    pub(crate) fn heap_bytes_with(&self, format: &Format, size: &Size) -> usize {
+    /// segments that are being merged included, if that share of their texts is left.
+    pub(crate) fn heap_bytes_with(&self, format: &Format, size: &Size, texts: TextShare) -> usize {
         let wide_bytes = format.wide_bytes(size);
         let added = match is_long(wide_bytes) {
-            true => format.page_bytes(size),
+            true => format.expected_bytes(size, texts),
             false => wide_bytes,
         };
         self.heap_bytes + MERGED_BYTES_MAX.min(self.heap_bytes) + added

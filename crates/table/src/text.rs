@@ -24,9 +24,11 @@
 use arrow_array::{
     BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer,
+};
 
-use crate::column_page::{PREFIX_BYTES, PREFIXED_BYTES};
+use crate::column_page::{Codes, PREFIX_BYTES, PREFIXED_BYTES};
 
 /// The bytes of a view that hold a short value.
 const INLINE_BYTES: usize = 12;
@@ -159,6 +161,90 @@ fn picked_views_in(
     // filled then, and the first of them. It begins within `i32::MAX` bytes of the buffer, as its
     // 32 bits can tell. Any other view holds its value, or none.
     Some(unsafe { BinaryViewArray::new_unchecked(views.into(), buffers, nulls) })
+}
+
+/// The views of all rows, each of which has one of some values that lie between ends; `None` if a
+/// code or an end lies elsewhere. **Cost**: a copy of a view for each row; no value is read but
+/// once.
+pub(crate) fn coded_views(
+    ends: &[[u8; size_of::<u32>()]],
+    data: Buffer,
+    codes: Codes<'_>,
+    nulls: Option<NullBuffer>,
+) -> Option<BinaryViewArray> {
+    let words = word_views(ends, &data)?;
+    if codes.greatest() >= words.len() {
+        return None;
+    }
+    let word = |code: usize| words[code];
+    let views: Vec<u128> = match codes {
+        Codes::Bytes(codes) => codes.iter().map(|code| word(usize::from(*code))).collect(),
+        Codes::Pairs(codes) => {
+            let codes = codes.iter().map(|code| u16::from_le_bytes(*code));
+            codes.map(|code| word(usize::from(code))).collect()
+        }
+    };
+    if nulls
+        .as_ref()
+        .is_some_and(|nulls| nulls.len() != views.len())
+    {
+        return None;
+    }
+    Some(shown(&words, views, data, nulls))
+}
+
+/// The views of values that lie between ends, and of a NULL behind them if one is asked for; `None`
+/// if an end lies elsewhere.
+pub(crate) fn words(
+    ends: &[[u8; size_of::<u32>()]],
+    data: Buffer,
+    with_null: bool,
+) -> Option<BinaryViewArray> {
+    let words = word_views(ends, &data)?;
+    let (mut views, mut nulls) = (words.clone(), None);
+    if with_null {
+        let is_valid = BooleanBuffer::collect_bool(words.len() + 1, |word| word < words.len());
+        nulls = Some(NullBuffer::new(is_valid));
+        views.push(0);
+    }
+    Some(shown(&words, views, data, nulls))
+}
+
+/// A view for each value that lies between ends.
+fn word_views(ends: &[[u8; size_of::<u32>()]], data: &[u8]) -> Option<Vec<u128>> {
+    let mut words: Vec<u128> = Vec::with_capacity(ends.len());
+    for [start, end] in ends.array_windows() {
+        let [start, end] = [start, end].map(|end| u32::from_le_bytes(*end) as usize);
+        let bytes = data.get(start..end)?;
+        words.push(match bytes.len() {
+            0 => 0,
+            len if len <= INLINE_BYTES => short_view(&data[start..], len),
+            len => long_view(*bytes.first_chunk()?, 0, start, len),
+        });
+    }
+    Some(words)
+}
+
+/// Views that are some of those of words, or empty ones, over the data of the words.
+fn shown(
+    words: &[u128],
+    views: Vec<u128>,
+    data: Buffer,
+    nulls: Option<NullBuffer>,
+) -> BinaryViewArray {
+    // A page is not kept for texts that lie within their views.
+    let is_long = |view: &u128| *view as u32 as usize > INLINE_BYTES;
+    let buffers = match words.iter().any(is_long) {
+        true => vec![data],
+        false => Vec::new(),
+    };
+    debug_assert!(
+        BinaryViewArray::try_new(views.clone().into(), buffers.clone(), nulls.clone()).is_ok()
+    );
+    // SAFETY: each view is empty or that of a word, which `word_views` made: it holds its value, or
+    // lies within the only buffer and begins with the bytes that stand there. There is a validity
+    // bit for each view, as both callers see to.
+    unsafe { BinaryViewArray::new_unchecked(views.into(), buffers, nulls) }
 }
 
 /// Values whose lines are loaded together.

@@ -231,7 +231,7 @@ pub fn create_table_select(_: &Path) -> Statement {
 pub fn insert_without_key(_: &Path) -> Statement {
     change(
         &["CREATE TEMPORARY TABLE target (n INT, k CHAR(32), word TEXT)"],
-        "INSERT INTO target SELECT n, k, CONCAT(word, word) FROM wide",
+        "INSERT INTO target SELECT n, k, CONCAT(n, word, word) FROM wide",
     )
 }
 
@@ -262,7 +262,9 @@ pub fn insert_or_update_temporary(_: &Path) -> Statement {
     change_keyed("TEMPORARY", FEW, sql)
 }
 
-const UPDATE: &str = "UPDATE target SET k = MD5(n + 7), word = CONCAT(word, word) WHERE n % 3 = 0";
+/// Texts that do not repeat: others would not be written before the end.
+const UPDATE: &str =
+    "UPDATE target SET k = MD5(n + 7), word = CONCAT(n, REPEAT(word, 3)) WHERE n % 3 <> 1";
 
 pub fn update_temporary(_: &Path) -> Statement {
     change_keyed("TEMPORARY", FEW, UPDATE)

@@ -9,11 +9,11 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::integer_range::IntegerRange;
+use super::integer_ranges::IntegerRanges;
 use super::terms::{Terms, sides_in_order};
 use crate::open_scan::{OpenRows, is_costly_to_read};
 use crate::other_columns::over_read_columns;
@@ -35,7 +35,9 @@ struct LateTerm {
     schema: SchemaRef,
     reads_texts: bool,
     /// What a page can be asked for in its place.
-    range: Option<IntegerRange>,
+    ranges: Option<IntegerRanges>,
+    /// Whether it reads one column of texts, and may be asked of texts that no row has.
+    is_of_texts: bool,
     /// The term over these.
     over_columns: Terms,
 }
@@ -84,10 +86,19 @@ impl LateTerm {
         let (over_columns, columns) = over_read_columns(expr).ok()?;
         let schema = whole.project(&columns).ok()?;
         let mut fields = schema.fields().iter();
+        let over_columns = Terms::one(&over_columns, &schema);
+        let is_of_texts = match schema.fields().as_ref() {
+            [field] => {
+                matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView)
+                    && over_columns.is_silent()
+            }
+            _ => false,
+        };
         Some(LateTerm {
-            range: IntegerRange::of(expr, whole),
+            is_of_texts,
+            ranges: IntegerRanges::of(expr, whole),
             reads_texts: fields.any(|field| is_costly_to_read(field.data_type())),
-            over_columns: Terms::one(&over_columns, &schema),
+            over_columns,
             columns,
             schema: Arc::new(schema),
         })
@@ -98,11 +109,20 @@ impl LateTerm {
             true => ROWS_PER_TEXT,
             false => ROWS_PER_NUMBER,
         };
-        if let Some(IntegerRange { column, range }) = &self.range
+        if let Some(IntegerRanges { column, ranges }) = &self.ranges
             && !rows.are_few(&open, rows_per_open)
-            && let Some(within) = rows.within(*column, range)?
+            && let Some(within) = rows.within(*column, ranges)?
         {
             return Ok(open.and(within));
+        }
+        if self.is_of_texts
+            && !matches!(open, Selection::None)
+            && let Some(passing) =
+                rows.passing_by_text(&open, self.columns[0], &self.schema, |texts| {
+                    self.over_columns.open_rows(texts)
+                })?
+        {
+            return Ok(open.and(passing));
         }
         let columns = (self.columns.as_slice(), &self.schema);
         rows.narrow(open, rows_per_open, columns, |batch, open| {

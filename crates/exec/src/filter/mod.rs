@@ -16,14 +16,14 @@
 //! one word each (`words`). Which functions never warn is a list (`silent`). Right above a scan of
 //! a table of ours, terms read their columns themselves, and those that are handed on are read of
 //! the rows that pass (`late_terms`, `passing`), and comparisons of integers with constants are
-//! asked of the page, where they are narrow (`integer_range`).
+//! asked of the page, where they are narrow (`integer_ranges`).
 //!
 //! Cost: for each cheap term a pass over its columns, for each costly one a copy of its columns of
 //! the open rows.
 
 mod by_terms;
 mod condition;
-mod integer_range;
+mod integer_ranges;
 mod late_terms;
 mod passing;
 mod silent;

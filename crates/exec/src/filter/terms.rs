@@ -103,6 +103,15 @@ impl Terms {
         self.narrow(batch, open)
     }
 
+    /// Whether nobody notices for which rows the condition is evaluated.
+    pub(super) fn is_silent(&self) -> bool {
+        self.0.iter().all(|term| match term {
+            Term::Cheap(_) => true,
+            Term::Costly(costly) => costly.is_silent,
+            Term::Either(_) => false,
+        })
+    }
+
     /// Closes the open rows for which the condition is not true.
     ///
     /// # Errors
@@ -481,7 +490,7 @@ pub(super) fn is_silent(expr: &Expr, schema: &Schema) -> bool {
 }
 
 /// Whether an expression may warn. Nothing but functions does; arithmetic is functions too, but of
-/// integers it only fails.
+/// integers it only fails. DataFusion's own division counts as well: it fails where MySQL's warns.
 pub(crate) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
     let is_loud = |part: &Expr| {
         let call = part.downcast_ref::<ScalarFunctionExpr>();
@@ -490,9 +499,15 @@ pub(crate) fn may_warn(expr: &Expr, schema: &Schema) -> bool {
                 && !is_integer_arithmetic(call, schema)
                 && !is_part_of_sum(call, schema)
         };
-        Ok(call.is_some_and(is_loud))
+        Ok(call.is_some_and(is_loud) || is_division(part))
     };
     expr.exists(is_loud).unwrap_or(true)
+}
+
+/// Whether an expression is DataFusion's division, in whose programs a zero is an error.
+fn is_division(part: &Expr) -> bool {
+    let both = part.downcast_ref::<BinaryExpr>();
+    both.is_some_and(|both| matches!(both.op(), Operator::Divide | Operator::Modulo))
 }
 
 /// Whether a function never warns of the values that it is called with, nor fails.

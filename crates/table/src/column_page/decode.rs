@@ -26,15 +26,18 @@ use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 
+use super::distinct_texts::DistinctTexts;
+use super::form::Form;
 use super::format::{Format, Kind, Rows};
 use super::frame::Frame;
 use super::layout::{Entry, MAGIC, read_u32};
 use super::sizes::ALIGNMENT;
 use super::sizes::PREFIX_BYTES;
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES, align};
+use super::text_codes::{CodedTexts, TextCodes};
 use crate::error::{Error, Result};
 use crate::owned::own_bytes;
-use crate::text::{picked_views, text, text_view, views};
+use crate::text::{coded_views, picked_views, text, text_view, views, words};
 
 /// A buffer that is at most this part of a page is copied: the numbers of rows whose texts fill the
 /// page would keep all of it in memory, and a copy of so little costs no more than a pin.
@@ -166,7 +169,42 @@ impl Format {
         column: usize,
         range: &RangeInclusive<i128>,
     ) -> Result<Option<BooleanBuffer>> {
-        Page::open(self, source)?.rows_within(column, range)
+        let found = |frame: Frame, distances: &[u8]| frame.within(distances, range);
+        Page::open(self, source)?.rows_found(column, false, found)
+    }
+
+    /// A bit for each row of a page whose integer passes a test, which is told its lower 64 bits;
+    /// that of NULL is given. `None` where the integers of the page are not narrow.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    ///
+    /// # Panics
+    /// If the column does not exist.
+    pub(crate) fn rows_passing(
+        &self,
+        source: &Source<'_>,
+        column: usize,
+        null_passes: bool,
+        test: impl Fn(i64) -> bool,
+    ) -> Result<Option<BooleanBuffer>> {
+        let found = |frame: Frame, distances: &[u8]| frame.passing(distances, test);
+        Page::open(self, source)?.rows_found(column, null_passes, found)
+    }
+
+    /// The different texts of a column, where the page has codes of them.
+    ///
+    /// # Errors
+    /// As for [`Format::decode`].
+    ///
+    /// # Panics
+    /// If the column does not exist.
+    pub(crate) fn distinct_texts(
+        &self,
+        source: &Source<'_>,
+        column: usize,
+    ) -> Result<Option<DistinctTexts>> {
+        Page::open(self, source)?.distinct_texts(column)
     }
 
     /// The rows of a page as they are stored, for moving them to another page.
@@ -204,8 +242,8 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The entry of a column, and the frame of its integers if they are narrow.
-    fn entry(&self, column: usize) -> Result<(Entry, Option<Frame>)> {
+    /// The entry of a column, and how its values stand.
+    fn entry(&self, column: usize) -> Result<(Entry, Form)> {
         entry_of(
             self.source.bytes(),
             self.row_count,
@@ -287,20 +325,21 @@ impl<'a> Page<'a> {
 
     /// Some values of a column of numbers.
     fn numbers(&self, column: usize, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
-        let (entry, frame) = self.entry(column)?;
+        let (entry, form) = self.entry(column)?;
         let Kind::Fixed { width, .. } = self.kind(column)? else {
             return Err(corrupt("a column of numbers is stored in another way"));
         };
         let bytes = self.source.bytes();
         let values = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
-        let picked = match (frame, width) {
-            (Some(frame), _) => frame.read_slots(values, slots),
-            (None, 1) => picked::<1>(values, slots),
-            (None, 2) => picked::<2>(values, slots),
-            (None, 4) => picked::<4>(values, slots),
-            (None, 8) => picked::<8>(values, slots),
-            (None, 16) => picked::<16>(values, slots),
-            (None, 32) => picked::<32>(values, slots),
+        let picked = match (form, width) {
+            (Form::Narrow(frame), _) => frame.read_slots(values, slots),
+            (Form::Coded(_), _) => None,
+            (Form::Plain, 1) => picked::<1>(values, slots),
+            (Form::Plain, 2) => picked::<2>(values, slots),
+            (Form::Plain, 4) => picked::<4>(values, slots),
+            (Form::Plain, 8) => picked::<8>(values, slots),
+            (Form::Plain, 16) => picked::<16>(values, slots),
+            (Form::Plain, 32) => picked::<32>(values, slots),
             _ => None,
         };
         let picked = picked.ok_or(corrupt("a value lies outside of its column"))?;
@@ -308,21 +347,24 @@ impl<'a> Page<'a> {
         fixed(data_type, picked, slots.len(), nulls)
     }
 
-    fn rows_within(
+    /// What is found in the distances of a column, and a given bit for NULL.
+    fn rows_found(
         &self,
         column: usize,
-        range: &RangeInclusive<i128>,
+        null_passes: bool,
+        find: impl FnOnce(Frame, &[u8]) -> BooleanBuffer,
     ) -> Result<Option<BooleanBuffer>> {
-        let (entry, frame) = self.entry(column)?;
-        let Some(frame) = frame else {
+        let (entry, form) = self.entry(column)?;
+        let Form::Narrow(frame) = form else {
             return Ok(None);
         };
         let bytes = self.source.bytes();
         let distances = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
-        let within = frame.within(distances, range);
+        let found = find(frame, distances);
         Ok(Some(match self.nulls(&entry)? {
-            Some(nulls) => &within & nulls.inner(),
-            None => within,
+            None => found,
+            Some(nulls) if null_passes => &found | &!nulls.inner(),
+            Some(nulls) => &found & nulls.inner(),
         }))
     }
 
@@ -337,13 +379,68 @@ impl<'a> Page<'a> {
     }
 
     fn views(&self, column: usize, slots: &[u32]) -> Result<BinaryViewArray> {
-        let (entry, _) = self.entry(column)?;
+        let (entry, form) = self.entry(column)?;
         let nulls = self.nulls_of(&entry, slots)?;
-        let bytes = self.source.bytes();
-        let offsets = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
-        let data = part(bytes, entry.data_offset, entry.data_bytes as usize)?;
-        let views = picked_views(offsets.as_chunks().0, data, slots, nulls);
+        let views = match form {
+            Form::Coded(codes) => {
+                let texts = coded_texts(self.source.bytes(), &entry, codes)?;
+                let words: Option<Vec<u32>> =
+                    slots.iter().map(|slot| texts.word_of(*slot)).collect();
+                words.and_then(|words| picked_views(texts.ends, texts.data, &words, nulls))
+            }
+            _ => {
+                let bytes = self.source.bytes();
+                let offsets = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
+                let data = part(bytes, entry.data_offset, entry.data_bytes as usize)?;
+                picked_views(offsets.as_chunks().0, data, slots, nulls)
+            }
+        };
         views.ok_or(corrupt("a value lies outside of its column"))
+    }
+
+    /// All values of a column that has codes.
+    fn coded(
+        &self,
+        data_type: &DataType,
+        entry: &Entry,
+        codes: TextCodes,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let (texts, data) = self.coded_texts(entry, codes)?;
+        let views = coded_views(texts.ends, data, texts.codes, nulls);
+        let views = views.ok_or(corrupt("a code is that of no word"))?;
+        as_views(data_type, views)
+    }
+
+    /// The codes and words of a column that has some, and a buffer of the data of the words.
+    fn coded_texts(&self, entry: &Entry, codes: TextCodes) -> Result<(CodedTexts<'a>, Buffer)> {
+        let texts = coded_texts(self.source.bytes(), entry, codes)?;
+        let words_end = entry.data_offset.saturating_add(entry.data_bytes);
+        let data_offset = words_end.saturating_sub(texts.data.len() as u32);
+        let data = self.source.buffer(data_offset, texts.data.len())?;
+        Ok((texts, data))
+    }
+
+    fn distinct_texts(&self, column: usize) -> Result<Option<DistinctTexts>> {
+        let (entry, form) = self.entry(column)?;
+        let Form::Coded(codes) = form else {
+            return Ok(None);
+        };
+        let nulls = self.nulls(&entry)?;
+        let (texts, data) = self.coded_texts(&entry, codes)?;
+        let words = words(texts.ends, data, nulls.is_some());
+        let words = words.ok_or(corrupt("a word lies outside of its column"))?;
+        if texts.codes.greatest() >= codes.words() {
+            return Err(corrupt("a code is that of no word"));
+        }
+        Ok(Some(DistinctTexts {
+            texts: as_views(self.format.schema.field(column).data_type(), words)?,
+            codes: self
+                .source
+                .buffer(entry.values_offset, entry.values_bytes as usize)?,
+            code_bytes: codes.width(),
+            nulls,
+        }))
     }
 
     /// A column as its declared type.
@@ -359,19 +456,23 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A column as it is stored: text and binary values of all types as `Binary`.
+    /// A column as it is stored: text and binary values of all types as `Binary`, those that have
+    /// codes as views, of which many show one text.
     fn stored(&self, column: usize) -> Result<ArrayRef> {
         let declared = self.format.schema.field(column).data_type();
         match (self.kind(column)?, declared) {
             (Kind::Stream, _) => self.stream(&self.entry(column)?.0),
-            (Kind::Bytes | Kind::Text, _) => self.plain(column, &DataType::Binary),
+            (Kind::Bytes | Kind::Text, _) => match self.entry(column)?.1 {
+                Form::Coded(_) => self.plain(column, &DataType::BinaryView),
+                _ => self.plain(column, &DataType::Binary),
+            },
             (_, DataType::Dictionary(_, values)) => self.plain(column, values),
             (_, plain) => self.plain(column, plain),
         }
     }
 
     fn plain(&self, column: usize, data_type: &DataType) -> Result<ArrayRef> {
-        let (entry, frame) = self.entry(column)?;
+        let (entry, form) = self.entry(column)?;
         let nulls = self.nulls(&entry)?;
         let rows = self.row_count;
         match self.kind(column)? {
@@ -383,15 +484,18 @@ impl<'a> Page<'a> {
             }
             Kind::Fixed { .. } => {
                 let len_bytes = entry.values_bytes as usize;
-                let values = match frame {
-                    None => self.source.buffer(entry.values_offset, len_bytes)?,
-                    Some(frame) => {
+                let values = match form {
+                    Form::Narrow(frame) => {
                         frame.read(part(self.source.bytes(), entry.values_offset, len_bytes)?)
                     }
+                    _ => self.source.buffer(entry.values_offset, len_bytes)?,
                 };
                 fixed(data_type, values, rows, nulls)
             }
             Kind::Bytes | Kind::Text => {
+                if let Form::Coded(codes) = form {
+                    return self.coded(data_type, &entry, codes, nulls);
+                }
                 let (offsets, data) = self.bytes(&entry)?;
                 bytes(data_type, offsets, data, self.prefixes(&entry)?, nulls)
             }
@@ -450,21 +554,31 @@ pub(super) fn kind_of(format: &Format, column: usize) -> Result<Kind> {
     kind.ok_or(corrupt("the page has another number of columns"))
 }
 
-/// The entry of a column of a kind, whose values are as many as the rows, and the frame of its
-/// integers if they are narrow.
+/// The entry of a column of a kind, whose values are as many as the rows, and how they stand.
 pub(super) fn entry_of(
     bytes: &[u8],
     row_count: usize,
     kind: Kind,
     column: usize,
-) -> Result<(Entry, Option<Frame>)> {
+) -> Result<(Entry, Form)> {
     let entry = entry(bytes, column)?;
-    let frame = entry.frame(kind)?;
-    let values_bytes = kind.values_bytes(row_count, frame);
+    let form = entry.form(kind)?;
+    let values_bytes = kind.values_bytes(row_count, form);
     match kind == Kind::Stream || entry.values_bytes as usize == values_bytes {
-        true => Ok((entry, frame)),
+        true => Ok((entry, form)),
         false => Err(corrupt("a column has another width")),
     }
+}
+
+/// The codes and words of a column that has some.
+pub(super) fn coded_texts<'a>(
+    bytes: &'a [u8],
+    entry: &Entry,
+    codes: TextCodes,
+) -> Result<CodedTexts<'a>> {
+    let of_rows = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
+    let words = part(bytes, entry.data_offset, entry.data_bytes as usize)?;
+    CodedTexts::of(codes, of_rows, words).ok_or(corrupt("words are fewer than their number"))
 }
 
 /// A part of a page.
@@ -527,6 +641,15 @@ fn bytes(
         DataType::BinaryView => Arc::new(views(&offsets, data, nulls)?),
         other => unreachable!("{other} is not stored as bytes"),
     })
+}
+
+/// Views as an array of a type.
+fn as_views(data_type: &DataType, views: BinaryViewArray) -> Result<ArrayRef> {
+    match data_type {
+        DataType::Utf8View => Ok(Arc::new(text_view(views))),
+        DataType::BinaryView => Ok(Arc::new(views)),
+        _ => Err(corrupt("a column has codes that has no views")),
+    }
 }
 
 /// A dictionary array in which each row has a value of its own.

@@ -2,7 +2,8 @@
 //!
 //! **Owns** which bytes of a page become others. **Never** moves a value: a number takes the place
 //! of a number, if it is not too far from those of its page where they are narrow, and a text that
-//! of one as long; NULL comes and goes where the column has a bit for it.
+//! of one as long, or of any where the page has codes and the text has one; NULL comes and goes
+//! where the column has a bit for it.
 //!
 //! Edits are made from the page as it is, which may be pinned by readers, and written later, when
 //! nobody else sees it: writing them cannot fail.
@@ -15,11 +16,13 @@ use arrow_schema::DataType;
 use super::Columns;
 use super::decode::entry;
 use super::fixed_bytes::fixed_bytes;
+use super::form::Form;
 use super::format::Kind;
 use super::layout::Entry;
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES};
 use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
 use super::stored::{StoredColumn, StoredRows};
+use super::text_codes::TextCodes;
 use crate::error::Result;
 
 /// Where the number of NULLs stands in an entry of the directory.
@@ -161,13 +164,13 @@ impl Target<'_> {
                 continue;
             }
             let values = self.entry.values_offset as usize;
-            match self.stored.frame {
-                None => edits.set_bytes(values + slot * value.len(), value),
-                Some(frame) => {
+            match self.stored.form {
+                Form::Narrow(frame) => {
                     let distance = frame.distance(value)?;
                     let at = values + slot * frame.width;
                     edits.set_bytes(at, &distance[..frame.width]);
                 }
+                _ => edits.set_bytes(values + slot * value.len(), value),
             }
         }
         Some(())
@@ -192,6 +195,9 @@ impl Target<'_> {
         value: impl Fn(usize) -> &'v [u8],
         edits: &mut Edits,
     ) -> Option<()> {
+        if let Form::Coded(codes) = self.stored.form {
+            return self.set_codes(codes, slots, new, value, edits);
+        }
         let data = self.entry.data_offset as usize;
         for (row, slot) in slots.iter().map(|slot| *slot as usize).enumerate() {
             let is_null = new.is_null(row);
@@ -209,6 +215,39 @@ impl Target<'_> {
                 let prefixes = data + self.entry.data_bytes as usize;
                 let place = prefixes + self.stored.longs_before(slot) * PREFIX_BYTES;
                 edits.set_bytes(place, &value[..PREFIX_BYTES]);
+            }
+        }
+        Some(())
+    }
+
+    /// The codes of texts that rows of the page have; `None` where one has none. What stands where
+    /// a NULL comes to be stays.
+    fn set_codes<'v>(
+        &self,
+        form: TextCodes,
+        slots: &[u32],
+        new: &dyn Array,
+        value: impl Fn(usize) -> &'v [u8],
+        edits: &mut Edits,
+    ) -> Option<()> {
+        let texts = self.stored.coded()?;
+        // Rows often get the same text.
+        let mut last: Option<(&[u8], usize)> = None;
+        for (row, slot) in slots.iter().map(|slot| *slot as usize).enumerate() {
+            let is_null = new.is_null(row);
+            self.set_null(slot, is_null, edits)?;
+            if is_null {
+                continue;
+            }
+            let value = value(row);
+            let code = match last {
+                Some((text, code)) if text == value => code,
+                _ => texts.code(value)?,
+            };
+            last = Some((value, code));
+            if texts.codes.get(slot) != Some(code) {
+                let at = self.entry.values_offset as usize + slot * form.width();
+                edits.set_bytes(at, &code.to_le_bytes()[..form.width()]);
             }
         }
         Some(())

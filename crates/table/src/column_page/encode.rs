@@ -12,11 +12,12 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat;
 
 use super::fixed_bytes::fixed_bytes;
+use super::form::Form;
 use super::format::{Format, Kind, Rows};
 use super::frame::Span;
 use super::layout::{Entry, Layout, expect_u32};
-use super::sizes::align;
-use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES};
+use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES, TextShare, align};
+use super::text_codes::TextDictionary;
 use super::value_bytes::{ValueBytes, value_bytes};
 use crate::error::Result;
 use crate::owned::owned_where;
@@ -35,12 +36,16 @@ pub struct Prepared<'a> {
     layout: Layout,
     /// The nested columns, by their place.
     streams: Vec<(usize, Vec<u8>)>,
+    /// The columns of texts that have codes, by their place.
+    dictionaries: Vec<(usize, TextDictionary)>,
+    texts: TextShare,
+    wide_bytes: usize,
     row_count: usize,
 }
 
 impl<'a> Prepared<'a> {
     /// Lays out one page that holds all rows of all segments, in order, with integers as narrow as
-    /// the format wants them.
+    /// the format wants them, and codes for texts that repeat.
     ///
     /// # Errors
     /// [`Error::RowTooLong`] if they take more than 2 GiB; [`Error::Arrow`] if Arrow cannot encode
@@ -49,8 +54,8 @@ impl<'a> Prepared<'a> {
         Self::laid_out(format, segments, format.narrows())
     }
 
-    /// The same with numbers as wide as their types: pages of few rows, which soon become one by
-    /// copying bytes.
+    /// The same with numbers as wide as their types, and all texts: pages of few rows, which soon
+    /// become one by copying bytes.
     ///
     /// # Errors
     /// As for [`Prepared::new`].
@@ -65,6 +70,12 @@ impl<'a> Prepared<'a> {
             segments,
             layout: Layout::new(format),
             streams: Vec::new(),
+            dictionaries: Vec::new(),
+            texts: TextShare {
+                stored_bytes: 0,
+                plain_bytes: 0,
+            },
+            wide_bytes: 0,
             row_count,
         };
         for column in 0..format.kinds.len() {
@@ -78,6 +89,28 @@ impl<'a> Prepared<'a> {
         self.layout.len_bytes
     }
 
+    /// What texts take in the page of what they take as they are; nested values count as such.
+    pub(crate) fn texts(&self) -> TextShare {
+        match self.texts.plain_bytes {
+            0 => TextShare::ALL,
+            _ => self.texts,
+        }
+    }
+
+    /// About what the rows take with numbers as wide as their types and all their texts.
+    pub(crate) fn wide_bytes(&self) -> usize {
+        self.wide_bytes.max(self.layout.len_bytes)
+    }
+
+    pub(crate) fn format(&self) -> &'a Format {
+        self.format
+    }
+
+    /// The rows that the page holds.
+    pub(crate) fn rows(&self) -> &'a [Rows] {
+        self.segments
+    }
+
     fn columns(&self, column: usize) -> impl Iterator<Item = &'a dyn Array> {
         self.segments
             .iter()
@@ -86,31 +119,53 @@ impl<'a> Prepared<'a> {
 
     fn place(&mut self, column: usize, narrows: bool) -> Result<()> {
         let kind = self.format.kinds[column];
-        let frame = narrows.then(|| {
+        let mut form = Form::Plain;
+        if narrows {
             let spans = self.columns(column).map(|a| kind.span(a, 0, a.len()));
-            kind.frame(spans.fold(Span::EMPTY, Span::plus))
-        });
-        let frame = frame.flatten();
+            form = kind.narrow(spans.fold(Span::EMPTY, Span::plus));
+        }
         let null_count = match kind.holds_nulls() {
             true => self.columns(column).map(|a| a.null_count()).sum(),
             false => 0,
         };
+        let rows = self.row_count;
+        self.wide_bytes += kind.values_bytes(rows, Form::Plain);
         let bytes = match kind {
             Kind::Bytes | Kind::Text => {
                 let columns = self.columns(column);
                 let bytes = columns.map(|a| value_bytes(a, 0, a.len()));
-                bytes.fold(ValueBytes::default(), ValueBytes::plus)
+                let plain_bytes = bytes.fold(ValueBytes::default(), ValueBytes::plus);
+                let ends_bytes = kind.values_bytes(rows, Form::Plain);
+                self.texts.plain_bytes += ends_bytes + plain_bytes.sum();
+                self.wide_bytes += plain_bytes.sum();
+                let dictionary = (narrows && self.format.codes(column))
+                    .then(|| TextDictionary::of(self.columns(column), rows, plain_bytes));
+                match dictionary.flatten() {
+                    Some((codes, dictionary)) => {
+                        form = Form::Coded(codes);
+                        let data = dictionary.words_bytes();
+                        self.texts.stored_bytes += kind.values_bytes(rows, form) + data;
+                        self.dictionaries.push((column, dictionary));
+                        ValueBytes { data, prefixes: 0 }
+                    }
+                    None => {
+                        self.texts.stored_bytes += ends_bytes + plain_bytes.sum();
+                        plain_bytes
+                    }
+                }
             }
             Kind::Stream => {
                 let bytes = encode_stream(self.format, column, self.columns(column))?;
                 let data = bytes.len();
+                self.texts.stored_bytes += data;
+                self.texts.plain_bytes += data;
+                self.wide_bytes += data;
                 self.streams.push((column, bytes));
                 ValueBytes { data, prefixes: 0 }
             }
             _ => ValueBytes::default(),
         };
-        let rows = self.row_count;
-        self.layout.place(kind, rows, null_count, bytes, frame)
+        self.layout.place(kind, rows, null_count, bytes, form)
     }
 
     /// Writes the page; what follows the rows is filled with zeros.
@@ -146,7 +201,9 @@ impl<'a> Prepared<'a> {
             }
         }
         let values_bytes = entry.values_bytes as usize;
-        match self.format.kinds[column] {
+        let kind = self.format.kinds[column];
+        let form = entry.form(kind).expect("it was placed as this kind");
+        match kind {
             Kind::Null => {}
             Kind::Boolean => {
                 let bits = area(page, entry.values_offset, values_bytes);
@@ -160,16 +217,24 @@ impl<'a> Prepared<'a> {
             }
             Kind::Fixed { width, .. } => {
                 let mut out = area(page, entry.values_offset, values_bytes);
-                let kind = self.format.kinds[column];
-                let frame = entry.frame(kind).expect("it was placed as this kind");
                 for array in self.columns(column) {
-                    let (head, rest) = out.split_at_mut(kind.values_bytes(array.len(), frame));
-                    fixed_bytes(array, width, |bytes| match frame {
-                        Some(frame) => frame.write(bytes, head),
-                        None => head.copy_from_slice(bytes),
+                    let (head, rest) = out.split_at_mut(kind.values_bytes(array.len(), form));
+                    fixed_bytes(array, width, |bytes| match form {
+                        Form::Narrow(frame) => frame.write(bytes, head),
+                        _ => head.copy_from_slice(bytes),
                     });
                     out = rest;
                 }
+            }
+            Kind::Bytes | Kind::Text if matches!(form, Form::Coded(_)) => {
+                let dictionary = of_column(&self.dictionaries, column);
+                let words_bytes = entry.data_bytes as usize;
+                // Codes and words are neighbours but for padding, so one area holds both.
+                let gap = (entry.data_offset - entry.values_offset) as usize;
+                let all = area(page, entry.values_offset, gap + words_bytes);
+                let (codes, words) = all.split_at_mut(gap);
+                codes[values_bytes..].fill(0);
+                dictionary.write(&mut codes[..values_bytes], words);
             }
             Kind::Bytes | Kind::Text => {
                 // Offsets and data are neighbours but for padding, so one area holds all.
@@ -194,13 +259,17 @@ impl<'a> Prepared<'a> {
                 debug_assert_eq!(out.prefixes.len(), 0);
             }
             Kind::Stream => {
-                let mut streams = self.streams.iter();
-                let stream = streams.find(|(place, _)| *place == column);
-                let (_, bytes) = stream.expect("a stream was prepared for each nested column");
+                let bytes = of_column(&self.streams, column);
                 area(page, entry.values_offset, values_bytes).copy_from_slice(bytes);
             }
         }
     }
+}
+
+/// What was prepared for a column.
+fn of_column<T>(prepared: &[(usize, T)], column: usize) -> &T {
+    let found = prepared.iter().find(|(place, _)| *place == column);
+    &found.expect("it was prepared when it was placed").1
 }
 
 /// One buffer's bytes; the padding behind it is filled with zeros.

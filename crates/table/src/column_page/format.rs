@@ -10,8 +10,9 @@ use arrow_select::take::take;
 use mayfly_space::PageClass;
 
 use super::fixed_bytes::fixed_bytes;
+use super::form::Form;
 use super::frame::{Frame, Sign, Span};
-use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, align};
+use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, TextShare, align};
 use super::value_bytes::value_bytes;
 use crate::error::{Error, Result};
 use crate::owned::own_bytes;
@@ -76,27 +77,29 @@ impl Kind {
         }
     }
 
-    /// How the integers of a span stand in a page; `None` where they are as wide as their type.
-    pub(super) fn frame(self, span: Span) -> Option<Frame> {
-        match self {
+    /// How the integers of a span stand in a page.
+    pub(super) fn narrow(self, span: Span) -> Form {
+        let frame = match self {
             Kind::Fixed {
                 width,
                 sign: Some(sign),
             } => Frame::of(span, width, sign),
             _ => None,
-        }
+        };
+        frame.map_or(Form::Plain, Form::Narrow)
     }
 
-    /// The bytes of the values of so many rows, those of a stream not counted. `frame` is that of
-    /// narrow integers.
-    pub(super) fn values_bytes(self, rows: usize, frame: Option<Frame>) -> usize {
-        match self {
-            Kind::Null | Kind::Stream => 0,
-            Kind::Boolean => rows.div_ceil(8),
-            Kind::Fixed { width, .. } => {
-                rows.saturating_mul(frame.map_or(width, |frame| frame.width))
+    /// The bytes of the values of so many rows, those of a stream not counted.
+    pub(super) fn values_bytes(self, rows: usize, form: Form) -> usize {
+        match (self, form) {
+            (Kind::Null | Kind::Stream, _) => 0,
+            (_, Form::Narrow(frame)) => rows.saturating_mul(frame.width),
+            (_, Form::Coded(codes)) => rows.saturating_mul(codes.width()),
+            (Kind::Boolean, Form::Plain) => rows.div_ceil(8),
+            (Kind::Fixed { width, .. }, Form::Plain) => rows.saturating_mul(width),
+            (Kind::Bytes | Kind::Text, Form::Plain) => {
+                rows.saturating_add(1).saturating_mul(size_of::<i32>())
             }
-            Kind::Bytes | Kind::Text => rows.saturating_add(1).saturating_mul(size_of::<i32>()),
         }
     }
 
@@ -223,9 +226,8 @@ pub struct Format {
     pub(super) rows_max: usize,
     pub(super) merges: bool,
     pub(super) has_row_numbers: bool,
-    /// The bytes by which the integers of a row can grow while they are read; none where pages have
-    /// them as wide as their types.
-    widened_row_bytes: usize,
+    /// Whether pages have integers that are narrower than their types, and codes of texts.
+    narrows: bool,
 }
 
 impl Format {
@@ -266,43 +268,51 @@ impl Format {
             rows_max,
             merges,
             has_row_numbers: false,
-            widened_row_bytes: 0,
+            narrows: false,
         }
     }
 
-    /// The format of pages whose integers are as narrow as they can be: fewer bytes, and a copy
-    /// where they are read.
+    /// The format of pages whose integers are as narrow as they can be, and whose texts are codes
+    /// where they repeat: fewer bytes, and a copy where they are read.
     pub(crate) fn narrow(self) -> Self {
-        let widths = self.kinds.iter().map(|kind| match kind {
-            Kind::Fixed {
-                width,
-                sign: Some(_),
-            } => width - 1,
-            _ => 0,
-        });
         Self {
-            widened_row_bytes: widths.sum(),
+            narrows: true,
             ..self
         }
     }
 
-    /// Whether pages have integers that are narrower than their types.
-    pub(super) fn narrows(&self) -> bool {
-        self.widened_row_bytes > 0
+    /// Whether texts of a column that repeat are codes: they become views of one text, which have
+    /// no other type.
+    pub(super) fn codes(&self, column: usize) -> bool {
+        let data_type = self.schema.field(column).data_type();
+        matches!(data_type, DataType::Utf8View | DataType::BinaryView)
     }
 
-    /// The bytes by which the numbers of a row can grow while they are read.
-    pub(crate) fn widened_row_bytes(&self) -> usize {
-        self.widened_row_bytes
+    /// Whether pages have integers that are narrower than their types, and codes of texts.
+    pub(crate) fn narrows(&self) -> bool {
+        self.narrows
     }
 
-    /// Whether that many rows, which take so many bytes in pages now, may share one of at most
-    /// `limit_bytes`.
-    pub(crate) fn takes(&self, row_count: usize, bytes: usize, limit_bytes: usize) -> bool {
-        let wide_bytes = bytes + row_count * self.widened_row_bytes;
+    /// Whether that many rows, which take so many bytes in pages now, and so many with numbers as
+    /// wide as their types and all their texts, may share a page of at most `limit_bytes`.
+    pub(crate) fn takes(
+        &self,
+        row_count: usize,
+        (bytes, wide_bytes): (usize, usize),
+        limit_bytes: usize,
+    ) -> bool {
         row_count <= self.rows_max
             && bytes <= limit_bytes
-            && wide_bytes <= WIDENED_MAX * limit_bytes
+            && wide_bytes <= self.wide_max(limit_bytes)
+    }
+
+    /// The most that rows of a page of some bytes take with numbers as wide as their types and all
+    /// their texts.
+    pub(crate) fn wide_max(&self, page_bytes: usize) -> usize {
+        match self.narrows {
+            true => WIDENED_MAX * page_bytes,
+            false => usize::MAX,
+        }
     }
 
     /// Whether rows of several batches may share a page.
@@ -379,6 +389,28 @@ impl Format {
         self.bytes_with(size.rows, size.data_bytes, &size.spans)
     }
 
+    /// About the page bytes that rows of this size take, of whose texts that share is left.
+    pub(crate) fn expected_bytes(&self, size: &Size, texts: TextShare) -> usize {
+        self.expected_with(size.rows, size.data_bytes, &size.spans, texts)
+    }
+
+    fn expected_with(
+        &self,
+        rows: usize,
+        data_bytes: usize,
+        spans: &[Span],
+        texts: TextShare,
+    ) -> usize {
+        let columns = self.kinds.iter();
+        let ends = columns.filter(|kind| matches!(kind, Kind::Bytes | Kind::Text));
+        let ends: usize = ends.map(|kind| kind.values_bytes(rows, Form::Plain)).sum();
+        let plain_bytes = ends.saturating_add(data_bytes);
+        let others = self
+            .bytes_with(rows, data_bytes, spans)
+            .saturating_sub(plain_bytes);
+        others.saturating_add(texts.of(plain_bytes))
+    }
+
     /// The same with numbers as wide as their types: what the rows take on the heap.
     pub(crate) fn wide_bytes(&self, size: &Size) -> usize {
         self.bytes_with(size.rows, size.data_bytes, &[])
@@ -391,8 +423,8 @@ impl Format {
             if kind.holds_nulls() && field.is_nullable() {
                 bytes += align(rows.div_ceil(8));
             }
-            let frame = spans.get(column).and_then(|span| kind.frame(*span));
-            bytes += align(kind.values_bytes(rows, frame));
+            let form = spans.get(column).map(|span| kind.narrow(*span));
+            bytes += align(kind.values_bytes(rows, form.unwrap_or(Form::Plain)));
             if matches!(kind, Kind::Bytes | Kind::Text | Kind::Stream) {
                 bytes += ALIGNMENT;
             }
@@ -402,13 +434,13 @@ impl Format {
 
     /// The page that rows like these fill, of at most `limit_bytes`: the next smaller class where
     /// the rows that may share a page would leave half of it free.
-    pub(crate) fn filled_bytes(&self, size: &Size, limit_bytes: usize) -> usize {
+    pub(crate) fn filled_bytes(&self, size: &Size, limit_bytes: usize, texts: TextShare) -> usize {
         let mut filled = limit_bytes;
         while size.rows > 0 && filled > PageClass::K4.bytes() {
             let most = WIDENED_MAX * filled * size.rows / self.wide_bytes(size).max(1);
             let most = most.min(self.rows_max);
             let data_bytes = size.data_bytes.saturating_mul(most) / size.rows;
-            if self.bytes_with(most, data_bytes, &size.spans) > filled / 2 {
+            if self.expected_with(most, data_bytes, &size.spans, texts) > filled / 2 {
                 break;
             }
             filled /= CLASS_STEP;
@@ -445,7 +477,7 @@ impl Format {
         Size {
             rows: row_count,
             data_bytes,
-            spans: match self.narrows() {
+            spans: match self.narrows {
                 true => self.spans(rows, from, row_count),
                 false => Vec::new(),
             },
@@ -458,8 +490,15 @@ impl Format {
         spans.collect()
     }
 
-    /// How many rows from `from` on fit into a page beside rows of size `held`, and their size.
-    pub fn fit(&self, rows: &Rows, from: usize, held: &Size, limit_bytes: usize) -> (usize, Size) {
+    /// How many rows from `from` on fit into a page beside rows of size `held`, and their size, if
+    /// that share of their texts is left.
+    pub(crate) fn fit(
+        &self,
+        rows: &Rows,
+        from: usize,
+        held: &Size,
+        (limit_bytes, texts): (usize, TextShare),
+    ) -> (usize, Size) {
         let left = (rows.row_count - from).min(self.rows_max.saturating_sub(held.rows));
         let mut taken = Size::default();
         // With those that are held.
@@ -470,18 +509,18 @@ impl Format {
         let (mut step, mut grows) = (FIT_STEP_ROWS.min(left), true);
         while step > 0 {
             // The check without more data first: it needs no walk.
-            let bare = self.bytes_with(all.rows + step, all.data_bytes, &all.spans);
+            let bare = self.expected_with(all.rows + step, all.data_bytes, &all.spans, texts);
             let more = (bare <= limit_bytes || all.rows == 0)
                 .then(|| self.size(rows, from + taken.rows, step));
             let sum = more.map(|more| (all.clone().plus(&more), more));
             if taken.rows == 0
                 && let Some((sum, _)) = &sum
             {
-                limit_bytes = self.filled_bytes(sum, limit_bytes);
+                limit_bytes = self.filled_bytes(sum, limit_bytes, texts);
             }
             let fits = |sum: &Size| {
-                self.page_bytes(sum) <= limit_bytes
-                    && self.wide_bytes(sum) <= WIDENED_MAX * limit_bytes
+                self.expected_bytes(sum, texts) <= limit_bytes
+                    && self.wide_bytes(sum) <= self.wide_max(limit_bytes)
             };
             match sum.filter(|(sum, _)| fits(sum)) {
                 Some((sum, more)) => {

@@ -248,6 +248,25 @@ impl Frame {
         }
     }
 
+    /// A bit for each integer that passes a test, which is told its lower 64 bits.
+    pub(super) fn passing(self, distances: &[u8], test: impl Fn(i64) -> bool) -> BooleanBuffer {
+        macro_rules! passing {
+            ($integer:ty) => {{
+                let distances = distances.as_chunks().0;
+                BooleanBuffer::collect_bool(distances.len(), |row| {
+                    let distance = <$integer>::from_le_bytes(distances[row]);
+                    test(self.base.wrapping_add_unsigned(distance.into()))
+                })
+            }};
+        }
+        match self.width {
+            1 => passing!(u8),
+            2 => passing!(u16),
+            4 => passing!(u32),
+            _ => passing!(u64),
+        }
+    }
+
     /// A bit for each integer that lies in a range.
     pub(super) fn within(self, distances: &[u8], range: &RangeInclusive<i128>) -> BooleanBuffer {
         let rows = distances.len() / self.width;
@@ -454,6 +473,26 @@ mod tests {
                 let expected: Vec<bool> = numbers.iter().map(|n| range.contains(n)).collect();
                 prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
             }
+        }
+    }
+
+    #[test]
+    fn integers_pass_a_test_as_they_would_when_they_are_read() {
+        let numbers = [-7_i64, 0, 250, 70_000, i64::MAX];
+        for count in 1..=numbers.len() {
+            let values: Vec<u8> = { numbers[..count].iter() }
+                .flat_map(|n| n.to_le_bytes())
+                .collect();
+            let span = Span::of(&values, 8, Sign::Signed, None);
+            let Some(frame) = Frame::of(span, 8, Sign::Signed) else {
+                assert_eq!(count, numbers.len());
+                continue;
+            };
+            let mut distances = vec![0; count * frame.width];
+            frame.write(&values, &mut distances);
+            let bits = frame.passing(&distances, |number| number % 2 == 0);
+            let expected = numbers[..count].iter().map(|number| number % 2 == 0);
+            assert!(bits.iter().eq(expected), "{count}");
         }
     }
 

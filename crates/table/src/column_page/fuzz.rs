@@ -62,6 +62,11 @@ fn columns(rows: usize, is_nested: bool) -> Vec<ArrayRef> {
         Arc::new(UInt64Array::from_iter_values(0..rows as u64)),
         Arc::new(fixed.finish()),
         Arc::new(words.finish()),
+        Arc::new(
+            (0..rows)
+                .map(|row| some(row).map(|row| vec![b'w'; 10 + row % 4]))
+                .collect::<BinaryViewArray>(),
+        ),
         Arc::new(NullArray::new(rows)),
     ];
     if is_nested {
@@ -146,9 +151,9 @@ fn look_at_values(format: &Format, page: &[u8]) {
     let Ok(stored) = StoredRows::open(format, page) else {
         return;
     };
-    for column in 0..format.kinds.len() {
-        if matches!(format.kinds[column], Kind::Fixed { .. })
-            && let Ok(column) = stored.column(column)
+    for place in 0..format.kinds.len() {
+        if let Ok(column) = stored.column(place)
+            && (matches!(format.kinds[place], Kind::Fixed { .. }) || column.coded().is_some())
         {
             (0..column.row_count).for_each(|slot| _ = column.value(slot));
         }

@@ -1,13 +1,16 @@
 //! The header and the directory of a page: where its columns lie.
 
+use super::form::Form;
 use super::format::{Format, Kind};
 use super::frame::Frame;
 use super::sizes::{ENTRY_BYTES, HEADER_BYTES, align};
+use super::text_codes::TextCodes;
 use super::value_bytes::ValueBytes;
 use crate::error::{Error, Result};
 
-/// The kind of a column whose integers are distances from a base.
-pub(super) const FRAME_TAG: u32 = 6;
+/// What is added to the tag of a kind where the values of a page have a form of their own: integers
+/// that are distances from a base, texts that are codes.
+const FORM_TAG: u32 = 8;
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"MFCP");
 /// Most bytes of a page: what its 32-bit offsets, which Arrow reads as signed, can address.
 const PAGE_BYTES_MAX: usize = i32::MAX as usize;
@@ -23,9 +26,11 @@ pub(super) struct Entry {
     pub(super) values_bytes: u32,
     /// Of narrow integers, the lower half of their base.
     pub(super) data_offset: u32,
-    /// Of narrow integers, the upper half of their base.
+    /// Of narrow integers, the upper half of their base. The data of texts that are codes are the
+    /// words with their ends.
     pub(super) data_bytes: u32,
-    /// Behind the data, without padding. Of narrow integers, the bytes of one.
+    /// Behind the data, without padding. Of narrow integers, the bytes of one; of texts that are
+    /// codes, the number of words.
     pub(super) prefix_bytes: u32,
 }
 
@@ -45,14 +50,14 @@ impl Layout {
         }
     }
 
-    /// Places the next column; in a frame, if its integers are narrow.
+    /// Places the next column. `bytes` are those of texts, or of the words of codes.
     pub(super) fn place(
         &mut self,
         kind: Kind,
         rows: usize,
         null_count: usize,
         bytes: ValueBytes,
-        frame: Option<Frame>,
+        form: Form,
     ) -> Result<()> {
         let mut entry = Entry {
             kind: kind.tag(),
@@ -65,7 +70,7 @@ impl Layout {
         let values_bytes = match kind {
             Kind::Null => None,
             Kind::Stream => Some(bytes.data),
-            _ => Some(kind.values_bytes(rows, frame)),
+            _ => Some(kind.values_bytes(rows, form)),
         };
         if let Some(bytes) = values_bytes {
             (entry.values_offset, entry.values_bytes) = self.take(bytes)?;
@@ -75,9 +80,7 @@ impl Layout {
             entry.data_bytes = narrow(bytes.data)?;
             entry.prefix_bytes = narrow(bytes.prefixes)?;
         }
-        if let Some(frame) = frame {
-            entry.set_frame(frame);
-        }
+        entry.set_form(form);
         self.entries.push(entry);
         Ok(())
     }
@@ -126,34 +129,42 @@ pub(super) fn expect_u32(value: usize) -> u32 {
 }
 
 impl Entry {
-    fn set_frame(&mut self, frame: Frame) {
-        self.kind = FRAME_TAG;
-        (self.data_offset, self.data_bytes) = (frame.base as u32, (frame.base >> 32) as u32);
-        self.prefix_bytes = frame.width as u32;
+    fn set_form(&mut self, form: Form) {
+        match form {
+            Form::Plain => return,
+            Form::Narrow(Frame { base, width, .. }) => {
+                (self.data_offset, self.data_bytes) = (base as u32, (base >> 32) as u32);
+                self.prefix_bytes = width as u32;
+            }
+            Form::Coded(codes) => self.prefix_bytes = codes.words() as u32,
+        }
+        self.kind |= FORM_TAG;
     }
 
-    /// The frame of a column of a kind, `None` if its values are as wide as their type.
+    /// How the values of a column of a kind stand.
     ///
     /// # Errors
     /// If the column is stored in another way.
-    pub(super) fn frame(&self, kind: Kind) -> Result<Option<Frame>> {
+    pub(super) fn form(&self, kind: Kind) -> Result<Form> {
         if self.kind == kind.tag() {
-            return Ok(None);
+            return Ok(Form::Plain);
         }
-        let frame = match kind {
+        let count = self.prefix_bytes as usize;
+        let form = match kind {
+            _ if self.kind != kind.tag() | FORM_TAG => None,
             Kind::Fixed {
                 width,
                 sign: Some(sign),
-            } if self.kind == FRAME_TAG => {
+            } => {
                 let base = i64::from(self.data_offset) | i64::from(self.data_bytes) << 32;
-                Frame::checked(base, self.prefix_bytes as usize, width, sign)
+                Frame::checked(base, count, width, sign).map(Form::Narrow)
             }
+            Kind::Bytes | Kind::Text => TextCodes::of(count).map(Form::Coded),
             _ => None,
         };
-        let corrupt = Error::CorruptPage {
+        form.ok_or(Error::CorruptPage {
             what: "a column is stored in another way",
-        };
-        frame.map(Some).ok_or(corrupt)
+        })
     }
 
     pub(super) fn write(&self, out: &mut [u8]) {

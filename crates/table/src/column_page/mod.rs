@@ -13,8 +13,9 @@
 //! Numbers, decimals, dates and the like are Arrow's own buffers, so reading them copies nothing:
 //! the arrays point into the page and keep it pinned. In pages of tables, integers and decimals are
 //! their distances from the least of the page, of fewer bytes, where that is narrower (`frame`);
-//! they are widened while reading. Text and binary values of all lengths are
-//! stored as 32-bit end offsets and one data area: 4 bytes a value where views would take 16.
+//! they are widened while reading, and texts that repeat are codes of one or two bytes, of the
+//! different ones (`text_codes`). All other text and binary values, of all lengths, are stored as
+//! 32-bit end offsets and one data area: 4 bytes a value where views would take 16.
 //! `Utf8` and `Binary` columns are read without a copy; for `Utf8View` and `BinaryView` the views
 //! are built while reading and point into the page. A view holds the first four bytes of its value:
 //! those of values longer than a cache line stand behind the data once more, so that a scan that
@@ -30,9 +31,11 @@
 //! **Cost**: `docs/decisions/column-pages.md`.
 
 mod decode;
+mod distinct_texts;
 mod edit;
 mod encode;
 mod fixed_bytes;
+mod form;
 mod format;
 mod frame;
 #[cfg(test)]
@@ -40,15 +43,18 @@ mod fuzz;
 mod layout;
 mod sizes;
 mod stored;
+mod text_codes;
 mod value_bytes;
 
 pub use decode::Source;
+pub use distinct_texts::DistinctTexts;
 pub(crate) use edit::Edits;
 pub use encode::Prepared;
 pub use format::{Format, Rows, Size};
-pub(crate) use sizes::ALIGNMENT;
+pub(crate) use sizes::{ALIGNMENT, TextShare};
 pub(crate) use sizes::{PREFIX_BYTES, PREFIXED_BYTES};
 pub(crate) use stored::{Columns, Joined, StoredColumn, StoredRows, StoredValue};
+pub(crate) use text_codes::Codes;
 
 const _: () = assert!(
     cfg!(target_endian = "little"),

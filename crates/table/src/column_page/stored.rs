@@ -14,9 +14,10 @@ use arrow_buffer::bit_util::get_bit;
 
 use super::decode::{Source, check, corrupt, entry_of, kind_of, part};
 use super::encode::set_ones;
+use super::form::Form;
 use super::format::{Format, Kind};
-use super::frame::Frame;
 use super::layout::{Layout, read_u32};
+use super::text_codes::CodedTexts;
 use super::value_bytes::ValueBytes;
 use crate::error::Result;
 
@@ -32,8 +33,7 @@ pub(crate) struct StoredRows<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct StoredColumn<'a> {
     kind: Kind,
-    /// That of narrow integers.
-    pub(super) frame: Option<Frame>,
+    pub(super) form: Form,
     pub(super) row_count: usize,
     pub(super) null_count: usize,
     pub(super) validity: &'a [u8],
@@ -92,10 +92,11 @@ impl<'a> StoredRows<'a> {
     pub(crate) fn column(&self, column: usize) -> Result<StoredColumn<'a>> {
         let kind = kind_of(self.format, column)?;
         let rows = self.row_count;
-        let (entry, frame) = entry_of(self.bytes, rows, kind, column)?;
+        let (entry, form) = entry_of(self.bytes, rows, kind, column)?;
         let part = |offset: u32, len: usize| part(self.bytes, offset, len);
-        let (data, prefixes): (&[u8], &[u8]) = match kind {
-            Kind::Bytes | Kind::Text => {
+        let (data, prefixes): (&[u8], &[u8]) = match (kind, form) {
+            (_, Form::Coded(_)) => (part(entry.data_offset, entry.data_bytes as usize)?, &[]),
+            (Kind::Bytes | Kind::Text, _) => {
                 let behind = entry.data_offset.saturating_add(entry.data_bytes);
                 (
                     part(entry.data_offset, entry.data_bytes as usize)?,
@@ -106,7 +107,7 @@ impl<'a> StoredRows<'a> {
         };
         let column = StoredColumn {
             kind,
-            frame,
+            form,
             row_count: rows,
             null_count: entry.null_count as usize,
             validity: match entry.null_count {
@@ -117,8 +118,11 @@ impl<'a> StoredRows<'a> {
             data,
             prefixes,
         };
-        let is_spanned = match kind {
-            Kind::Bytes | Kind::Text => column.end(0) == 0 && column.end(rows) == column.data.len(),
+        let is_spanned = match (kind, form) {
+            (_, Form::Coded(_)) => column.coded().is_some(),
+            (Kind::Bytes | Kind::Text, _) => {
+                column.end(0) == 0 && column.end(rows) == column.data.len()
+            }
             _ => true,
         };
         match is_spanned {
@@ -191,22 +195,25 @@ impl<'a> StoredColumn<'a> {
         let there = match self.kind {
             Kind::Null => return None,
             Kind::Boolean | Kind::Stream => &[],
-            Kind::Fixed { width, .. } => match self.frame {
-                Some(frame) => {
+            Kind::Fixed { width, .. } => match self.form {
+                Form::Narrow(frame) => {
                     return Some(StoredValue::Widened(frame.value(self.values, slot), width));
                 }
-                None => &self.values[slot * width..(slot + 1) * width],
+                _ => &self.values[slot * width..(slot + 1) * width],
             },
-            Kind::Bytes | Kind::Text => &self.data[self.end(slot)..self.end(slot + 1)],
+            Kind::Bytes | Kind::Text => match self.coded() {
+                Some(texts) => texts.text(slot)?,
+                None => &self.data[self.end(slot)..self.end(slot + 1)],
+            },
         };
         Some(StoredValue::There(there))
     }
 
     /// A value of a column of 64-bit numbers.
     pub(crate) fn number(&self, slot: usize) -> u64 {
-        match self.frame {
-            Some(frame) => i128::from_le_bytes(frame.value(self.values, slot)) as u64,
-            None => u64::from_le_bytes(self.values.as_chunks().0[slot]),
+        match self.form {
+            Form::Narrow(frame) => i128::from_le_bytes(frame.value(self.values, slot)) as u64,
+            _ => u64::from_le_bytes(self.values.as_chunks().0[slot]),
         }
     }
 
@@ -216,11 +223,22 @@ impl<'a> StoredColumn<'a> {
         self.null_count == other.null_count
             && self.validity == other.validity
             && self.row_count == other.row_count
-            && match self.frame == other.frame {
-                true => self.values == other.values && self.data == other.data,
-                false => (0..self.row_count)
+            && match self.form == other.form {
+                true if self.values == other.values && self.data == other.data => true,
+                // The same distances from the same base are the same numbers, but the same texts
+                // may have other codes.
+                true if !matches!(self.form, Form::Coded(_)) => false,
+                _ => (0..self.row_count)
                     .all(|slot| self.value(slot).as_deref() == other.value(slot).as_deref()),
             }
+    }
+
+    /// The codes and words of a column that has some.
+    pub(super) fn coded(&self) -> Option<CodedTexts<'a>> {
+        match self.form {
+            Form::Coded(codes) => CodedTexts::of(codes, self.values, self.data),
+            _ => None,
+        }
     }
 
     pub(super) fn end(&self, slot: usize) -> usize {
@@ -237,7 +255,7 @@ pub(crate) struct Joined<'a> {
 
 impl<'a> Joined<'a> {
     /// Lays out one page that holds the rows of all pages, in order. No column may be nested, nor
-    /// have narrow integers.
+    /// have narrow integers or codes.
     ///
     /// # Errors
     /// [`Error::RowTooLong`](crate::Error::RowTooLong) if they take more than 2 GiB;
@@ -255,8 +273,8 @@ impl<'a> Joined<'a> {
             let (mut null_count, mut bytes) = (0, ValueBytes::default());
             for page in &pages {
                 let column = page.column(index)?;
-                if column.frame.is_some() {
-                    return Err(corrupt("a short page has narrow numbers"));
+                if column.form != Form::Plain {
+                    return Err(corrupt("a short page has narrow numbers or codes"));
                 }
                 null_count += column.null_count;
                 bytes = bytes.plus(ValueBytes {
@@ -264,7 +282,7 @@ impl<'a> Joined<'a> {
                     prefixes: column.prefixes.len(),
                 });
             }
-            layout.place(*kind, row_count, null_count, bytes, None)?;
+            layout.place(*kind, row_count, null_count, bytes, Form::Plain)?;
         }
         Ok(Self {
             pages,

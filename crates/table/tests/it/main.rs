@@ -11,6 +11,7 @@ mod journals;
 mod kept_numbers;
 mod keyed;
 mod long_texts;
+mod repeated_texts;
 mod runs;
 mod spaces;
 mod stopped;

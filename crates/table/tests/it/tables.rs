@@ -300,7 +300,7 @@ fn a_compressed_table_takes_less_of_the_disk() {
     };
     let tables = [of(false), of(true)];
     let rows: Vec<Row> = (0..1000)
-        .map(|id| (id, Some("compress me ".repeat(20))))
+        .map(|id| (id, Some(format!("compress me {id} ").repeat(20))))
         .collect();
     for _ in 0..60 {
         for table in &tables {

@@ -1,0 +1,61 @@
+//! The different texts of a column of one page, for those who ask of each text but once.
+
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+
+use super::text_codes::Codes;
+
+/// The different texts of a column of a page, and which of them each row has.
+#[derive(Debug)]
+pub struct DistinctTexts {
+    /// One of each, and a NULL behind them where some rows have NULL.
+    pub(super) texts: ArrayRef,
+    /// The place of the text of each row, in one or two bytes.
+    pub(super) codes: Buffer,
+    pub(super) code_bytes: usize,
+    pub(super) nulls: Option<NullBuffer>,
+}
+
+impl DistinctTexts {
+    /// The texts, each of which some row of the page has or had, and a NULL at the end where some
+    /// have that.
+    pub fn texts(&self) -> &ArrayRef {
+        &self.texts
+    }
+
+    /// A bit for each row of the page: that of its text. **Cost**: about a nanosecond a row.
+    ///
+    /// # Panics
+    /// If there are fewer bits than texts.
+    pub(crate) fn rows(&self, bits: &BooleanBuffer) -> BooleanBuffer {
+        assert_eq!(bits.len(), self.texts.len(), "there is a bit for each text");
+        let by_code: Vec<bool> = bits.iter().collect();
+        let codes = match self.code_bytes {
+            1 => Codes::Bytes(&self.codes),
+            _ => Codes::Pairs(self.codes.as_chunks().0),
+        };
+        let rows = match codes {
+            Codes::Bytes(codes) => packed(codes, |code| by_code[usize::from(*code)]),
+            Codes::Pairs(codes) => packed(codes, |code| {
+                by_code[usize::from(u16::from_le_bytes(*code))]
+            }),
+        };
+        match &self.nulls {
+            None => rows,
+            Some(nulls) if by_code.last() == Some(&true) => &rows | &!nulls.inner(),
+            Some(nulls) => &rows & nulls.inner(),
+        }
+    }
+}
+
+fn packed<T>(codes: &[T], has: impl Fn(&T) -> bool) -> BooleanBuffer {
+    let words = codes.chunks(64).map(|codes| {
+        let bits = codes.iter().enumerate();
+        let bits = bits.fold(0, |bits, (place, code)| {
+            bits | u64::from(has(code)) << place
+        });
+        bits.to_le()
+    });
+    let words: Vec<u64> = words.collect();
+    BooleanBuffer::new(Buffer::from_vec(words), 0, codes.len())
+}
