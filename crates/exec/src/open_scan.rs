@@ -150,6 +150,23 @@ impl OpenRows {
         Ok(Some(found))
     }
 
+    /// A bit for each row whose integer in a column passes a test, which is told its lower 64 bits
+    /// with its sign; that of NULL is given. `None` where they are best read.
+    ///
+    /// # Errors
+    /// If the page is corrupt.
+    pub(crate) fn passing_by_number(
+        &self,
+        place: usize,
+        null_passes: bool,
+        test: impl Fn(i64) -> bool,
+    ) -> Result<Option<BooleanBuffer>> {
+        let _timer = self.elapsed.timer();
+        let column = self.columns[place];
+        let passing = self.batch.rows_passing(column, null_passes, test);
+        passing.map_err(table_error)
+    }
+
     /// A bit for each row whose text in a column passes a test, which is asked once for each
     /// different text; `None` where the page does not tell those apart, or fewer rows are open.
     ///

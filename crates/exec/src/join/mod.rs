@@ -31,10 +31,12 @@
 //! and Hash Teams in Microsoft SQL Server", VLDB 1998) and adaptive partitioning after Kuschewski
 //! et al., "Spilling without Killing Performance" (SIGMOD 2025).
 
+mod bloom;
 mod build;
 mod collected;
 mod columns;
 mod dynamic_filter;
+mod key_bits;
 mod kinds;
 mod operator;
 mod ordered;

@@ -4,10 +4,11 @@
 //!   left -> LeftKeys -> WantedKeys --(context of the right side)--> SidewaysOperator <- rows
 //! ```
 //!
-//! What is told is a Bloom filter over hashes of keys. It travels with the task context in which a
-//! join executes its right side, which it does when its left side has ended. So whoever asks for it
-//! need not wait, all partitions of one execution find the same, and where the keys were too many,
-//! or memory is short, all of them find nothing and let all rows pass.
+//! What is told is a Bloom filter over hashes of keys or, of whole numbers that lie close together,
+//! a bit for each (`key_bits`). It travels with the task context in which a join executes its right
+//! side, which it does when its left side has ended. So whoever asks for it need not wait, all
+//! partitions of one execution find the same, and where the keys were too many, or memory is short,
+//! all of them find nothing and let all rows pass.
 //!
 //! The tasks that read the left side set bits of one filter, without a lock. It is as large from
 //! the first row on as the most keys need that may be told, and is folded when their number is
@@ -16,34 +17,58 @@
 //! **Owns** the promise, the keys, and their way. **Never** drops a row: see `sideways`. What is
 //! told is none of the values, so it is no matter to the answer whether two keys share a hash.
 //!
-//! **Cost.** 2 to 4 bytes a key, reserved before the first row for as many keys as may be told: a
-//! 256th of the budget at most. Some 3 ns for a row that is looked up.
+//! **Cost.** 2 to 4 bytes a key, or at most some times that for bits, reserved before the first row
+//! for as many keys as may be told: a 128th of the budget at most. Some 3 ns for a row that is
+//! looked up by its hash, 1 by its bit.
 
 use std::hash::{BuildHasher, RandomState as ProcessState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::{DataType, Date32Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
-use datafusion::common::Result;
+use arrow::datatypes::DataType;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
+use datafusion::common::{Result, internal_err};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::PhysicalExprRef;
 use mayfly_space::{Account, Error as SpaceError, Reservation};
 
+use super::bloom::Bloom;
+use super::key_bits::{KeyBits, SettingBits};
 use crate::context::with_extension;
 use crate::error::space_error;
-use crate::time_slice::TimeSlice;
 
 /// There is at most one key for so many bytes of the budget.
 const MEMORY_PER_KEY: u64 = 1 << 10;
-/// Each key sets three bits of a word. With at most so many keys a word, one of a hundred others
-/// passes.
-const KEYS_PER_WORD: usize = 4;
-const WORD_BITS_MIN: u32 = 3;
-/// Words that are written or read between two looks at the clock.
-const WORDS_PER_STEP: usize = 64 << 10;
+
+/// The upper bit: turned over, it puts signed numbers in the order of unsigned ones.
+const SIGN: u64 = 1 << 63;
+
+/// Does something with the numbers of an array in their order, as unsigned ones; `None` where it
+/// has no whole numbers of at most 64 bits. What stands where NULL is, is among them.
+macro_rules! whole_numbers {
+    ($array:expr, $numbers:ident => $use:expr) => {{
+        use arrow::datatypes::*;
+        macro_rules! of {
+            ($type:ty, $number:ident => $unsigned:expr) => {{
+                let values = $array.as_primitive::<$type>().values().iter();
+                let $numbers = values.map(|$number| $unsigned);
+                Some($use)
+            }};
+        }
+        match $array.data_type() {
+            DataType::Int64 => of!(Int64Type, n => n.cast_unsigned() ^ SIGN),
+            DataType::Int32 => of!(Int32Type, n => i64::from(*n).cast_unsigned() ^ SIGN),
+            DataType::Int16 => of!(Int16Type, n => i64::from(*n).cast_unsigned() ^ SIGN),
+            DataType::Date32 => of!(Date32Type, n => i64::from(*n).cast_unsigned() ^ SIGN),
+            DataType::UInt64 => of!(UInt64Type, n => *n),
+            DataType::UInt32 => of!(UInt32Type, n => u64::from(*n)),
+            DataType::UInt16 => of!(UInt16Type, n => u64::from(*n)),
+            _ => None,
+        }
+    }};
+}
 
 /// What a join promises to an operator below its right side: which keys its left side has.
 #[derive(Debug)]
@@ -85,6 +110,8 @@ pub(super) struct LeftKeys {
     promise: Arc<KeysPromise>,
     keys_max: usize,
     keys: Bloom,
+    /// The same, if they are whole numbers.
+    bits: Option<SettingBits>,
     /// How many keys have set a bit: nearly all that are different.
     found: AtomicUsize,
     has_rows: AtomicBool,
@@ -104,7 +131,9 @@ impl LeftKeys {
         let share = usize::try_from(share).unwrap_or(usize::MAX);
         let keys_max = promise.keys_max.min(share);
         let word_bits = Bloom::word_bits(keys_max);
-        let grant = match account.reserve(Bloom::bytes(word_bits)) {
+        let has_bits = promise.keys.len() == 1;
+        let filters = if has_bits { 2 } else { 1 };
+        let grant = match account.reserve(filters * Bloom::bytes(word_bits)) {
             Ok(grant) => grant,
             Err(SpaceError::BudgetExceeded { .. }) => return Ok(None),
             Err(error) => return Err(space_error(error)),
@@ -113,6 +142,10 @@ impl LeftKeys {
             promise: Arc::clone(promise),
             keys_max,
             keys: Bloom::new(word_bits).await,
+            bits: match has_bits {
+                true => Some(SettingBits::new(1 << word_bits).await),
+                false => None,
+            },
             found: AtomicUsize::new(0),
             has_rows: AtomicBool::new(false),
             grant,
@@ -131,7 +164,17 @@ impl LeftKeys {
         self.has_rows.store(true, Ordering::Relaxed);
         let keys = self.promise.keys.iter();
         let keys = keys.map(|key| key.evaluate(batch)?.into_array(rows));
-        let (hashes, nulls) = hashed(&keys.collect::<Result<Vec<_>>>()?, rows)?;
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let (hashes, nulls) = hashed(&keys, rows)?;
+        if let (Some(bits), [key]) = (&self.bits, keys.as_slice()) {
+            whole_numbers!(key, numbers => match nulls.as_ref().filter(|n| n.null_count() > 0) {
+                None => bits.insert(numbers),
+                Some(nulls) => {
+                    let numbers = numbers.zip(nulls).filter(|(_, is_valid)| *is_valid);
+                    bits.insert(numbers.map(|(number, _)| number));
+                }
+            });
+        }
         let mut found = 0;
         for (row, hash) in hashes.into_iter().enumerate() {
             // NULLs need no bits: all of them pass, or none.
@@ -150,9 +193,23 @@ impl LeftKeys {
             return None;
         }
         self.keys.fold(Bloom::word_bits(found)).await;
-        self.grant.shrink(Bloom::bytes(self.keys.word_bits));
+        let bits = match self.bits.take() {
+            Some(bits) => bits.finish(self.keys.own_bytes()).await,
+            None => None,
+        };
+        let (keys, bytes) = match bits {
+            Some(bits) => {
+                let bytes = bits.own_bytes();
+                (Keys::Bits(bits), bytes)
+            }
+            None => {
+                let bytes = self.keys.own_bytes();
+                (Keys::Hashes(self.keys), bytes)
+            }
+        };
+        self.grant.shrink(bytes);
         Some(WantedKeys {
-            keys: self.keys,
+            keys,
             is_empty: !*self.has_rows.get_mut(),
             nulls_match: self.promise.nulls_match,
             _grant: self.grant,
@@ -160,93 +217,18 @@ impl LeftKeys {
     }
 }
 
-/// A Bloom filter over hashes, each of which has its bits in one word.
-///
-/// Words are independent of each other, and the tasks that set bits have ended before others look
-/// for them: `Relaxed` is enough.
 #[derive(Debug)]
-struct Bloom {
-    words: Vec<AtomicU64>,
-    word_bits: u32,
-}
-
-impl Bloom {
-    /// The binary logarithm of how many words so many keys need.
-    fn word_bits(keys: usize) -> u32 {
-        let words = keys.div_ceil(KEYS_PER_WORD).next_power_of_two();
-        words.ilog2().max(WORD_BITS_MIN)
-    }
-
-    /// What so many words take.
-    fn bytes(word_bits: u32) -> u64 {
-        (size_of::<AtomicU64>() as u64) << word_bits
-    }
-
-    async fn new(word_bits: u32) -> Bloom {
-        let count = 1 << word_bits;
-        let mut words = Vec::with_capacity(count);
-        let mut slice = TimeSlice::begin();
-        while words.len() < count {
-            let step = count.min(words.len() + WORDS_PER_STEP);
-            words.resize_with(step, AtomicU64::default);
-            slice.share().await;
-        }
-        Bloom { words, word_bits }
-    }
-
-    /// The word of a hash and its bits there.
-    #[inline]
-    fn place(&self, hash: u64) -> (&AtomicU64, u64) {
-        let word = (hash >> (u64::BITS - self.word_bits)) as usize;
-        let bits = 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63);
-        (&self.words[word], bits)
-    }
-
-    /// Whether a hash was not there: of tasks that insert the same at a time, one is told so.
-    #[inline]
-    fn insert(&self, hash: u64) -> bool {
-        let (word, bits) = self.place(hash);
-        // Most bits are there already where a key has many rows. To read is cheaper.
-        word.load(Ordering::Relaxed) & bits != bits
-            && word.fetch_or(bits, Ordering::Relaxed) & bits != bits
-    }
-
-    #[inline]
-    fn contains(&self, hash: u64) -> bool {
-        let (word, bits) = self.place(hash);
-        word.load(Ordering::Relaxed) & bits == bits
-    }
-
-    /// Makes it as small as that. The first bits of a hash are its word, so words that become one
-    /// are neighbours.
-    async fn fold(&mut self, word_bits: u32) {
-        if word_bits >= self.word_bits {
-            return;
-        }
-        let (count, merged) = (1 << word_bits, 1 << (self.word_bits - word_bits));
-        let mut slice = TimeSlice::begin();
-        let mut read = 0;
-        for place in 0..count {
-            let first = place * merged;
-            let neighbours = self.words[first..first + merged].iter_mut();
-            let bits = neighbours.fold(0, |bits, word| bits | *word.get_mut());
-            *self.words[place].get_mut() = bits;
-            read += merged;
-            if read >= WORDS_PER_STEP {
-                read = 0;
-                slice.share().await;
-            }
-        }
-        self.words.truncate(count);
-        self.words.shrink_to_fit();
-        self.word_bits = word_bits;
-    }
+enum Keys {
+    /// Any, by their hashes.
+    Hashes(Bloom),
+    /// Whole numbers.
+    Bits(KeyBits),
 }
 
 /// Which keys a left side may have. It says yes to all that it has, and to few others.
 #[derive(Debug)]
 pub(crate) struct WantedKeys {
-    keys: Bloom,
+    keys: Keys,
     is_empty: bool,
     nulls_match: bool,
     _grant: Reservation,
@@ -258,13 +240,44 @@ impl WantedKeys {
         self.is_empty
     }
 
+    /// The same of numbers, for who has them as such: whether one of a type may find a partner, by
+    /// its lower 64 bits with its sign, and whether NULL may; `None` where it takes an array.
+    pub(crate) fn of_numbers(
+        &self,
+        data_type: &DataType,
+    ) -> Option<(impl Fn(i64) -> bool + '_, bool)> {
+        let Keys::Bits(bits) = &self.keys else {
+            return None;
+        };
+        let sign = match data_type {
+            DataType::Int64 | DataType::Int32 | DataType::Int16 | DataType::Date32 => SIGN,
+            DataType::UInt64 | DataType::UInt32 | DataType::UInt16 => 0,
+            _ => return None,
+        };
+        let test = move |number: i64| bits.contains(number.cast_unsigned() ^ sign);
+        Some((test, self.nulls_match))
+    }
+
     /// Which of some rows with these keys may find a partner. Rows of one key are all told alike.
     ///
     /// # Errors
     /// As DataFusion's hash functions.
     pub(crate) fn wanted(&self, keys: &[ArrayRef], rows: usize) -> Result<BooleanBuffer> {
-        let (hashes, nulls) = hashed(keys, rows)?;
-        let found = BooleanBuffer::collect_bool(rows, |row| self.keys.contains(hashes[row]));
+        let (found, nulls) = match (&self.keys, keys) {
+            (Keys::Bits(bits), [key]) => {
+                let found = whole_numbers!(key, numbers => contained(bits, numbers));
+                let Some(found) = found else {
+                    return internal_err!("keys of type {} are told by numbers", key.data_type());
+                };
+                (found, key.logical_nulls())
+            }
+            (Keys::Bits(_), _) => return internal_err!("several keys are told by one number"),
+            (Keys::Hashes(told), keys) => {
+                let (hashes, nulls) = hashed(keys, rows)?;
+                let found = BooleanBuffer::collect_bool(rows, |row| told.contains(hashes[row]));
+                (found, nulls)
+            }
+        };
         Ok(match nulls {
             None => found,
             Some(nulls) if self.nulls_match => &found | &!nulls.inner(),
@@ -326,27 +339,20 @@ fn hashed(keys: &[ArrayRef], rows: usize) -> Result<(Vec<u64>, Option<NullBuffer
     Ok((hashes, nulls))
 }
 
-/// Hashes of whole numbers and days, the most frequent keys, in a third of the time; `None` for
-/// other types.
+/// Hashes of whole numbers, dates and times, the most frequent keys, in a third of the time; `None`
+/// for other types.
 fn hashed_numbers(key: &ArrayRef, seed: u64) -> Option<Vec<u64>> {
-    fn all<T: ArrowPrimitiveType>(
-        key: &ArrayRef,
-        seed: u64,
-        bits: impl Fn(T::Native) -> u64,
-    ) -> Option<Vec<u64>> {
-        let numbers = key.as_primitive_opt::<T>()?.values().iter();
-        Some(numbers.map(|number| mixed(bits(*number), seed)).collect())
-    }
-    match key.data_type() {
-        DataType::Int64 => all::<Int64Type>(key, seed, |number| number.cast_unsigned()),
-        DataType::UInt64 => all::<UInt64Type>(key, seed, |number| number),
-        DataType::Int32 => all::<Int32Type>(key, seed, |number| u64::from(number.cast_unsigned())),
-        DataType::UInt32 => all::<UInt32Type>(key, seed, u64::from),
-        DataType::Date32 => {
-            all::<Date32Type>(key, seed, |number| u64::from(number.cast_unsigned()))
-        }
-        _ => None,
-    }
+    whole_numbers!(key, numbers => numbers.map(|number| mixed(number, seed)).collect())
+}
+
+/// A bit for each number: whether it is there.
+fn contained(bits: &KeyBits, numbers: impl ExactSizeIterator<Item = u64>) -> BooleanBuffer {
+    let rows = numbers.len();
+    let mut numbers = numbers;
+    BooleanBuffer::collect_bool(rows, |_| {
+        let number = numbers.next();
+        number.is_some_and(|number| bits.contains(number))
+    })
 }
 
 /// An odd number whose bits look random: that of the golden ratio.

@@ -211,13 +211,47 @@ impl KeyTest {
         if self.is_over() {
             return Ok(None);
         }
-        let _timer = self.elapsed.timer();
-        let found = self.wanted.wanted(keys, rows)?;
-        let passed = found.count_set_bits();
-        self.seen += rows;
-        self.passed += passed;
-        self.dropped.add(rows - passed);
+        let found = {
+            let _timer = self.elapsed.timer();
+            self.wanted.wanted(keys, rows)?
+        };
+        self.count(&found);
         Ok(Some(found))
+    }
+
+    fn count(&mut self, found: &BooleanBuffer) {
+        let passed = found.count_set_bits();
+        self.seen += found.len();
+        self.passed += passed;
+        self.dropped.add(found.len() - passed);
+    }
+
+    /// The rows of a page whose key passes, if the page can be asked; `None` where their keys are
+    /// best read.
+    fn passing_in_page(
+        &mut self,
+        rows: &OpenRows,
+        columns: &[usize],
+        open: &Selection,
+    ) -> Result<Option<BooleanBuffer>> {
+        let [column] = columns else {
+            return Ok(None);
+        };
+        if rows.are_few(open, ROWS_PER_OPEN) {
+            return Ok(None);
+        }
+        let Some((test, null_passes)) = self.wanted.of_numbers(self.schema.field(0).data_type())
+        else {
+            return Ok(None);
+        };
+        let passing = {
+            let _timer = self.elapsed.timer();
+            rows.passing_by_number(*column, null_passes, test)?
+        };
+        if let Some(passing) = &passing {
+            self.count(passing);
+        }
+        Ok(passing)
     }
 
     /// Whether it has seen that it drops too little to be worth its time.
@@ -236,6 +270,9 @@ impl KeyTest {
     ) -> Result<Selection> {
         if self.is_over() {
             return Ok(open);
+        }
+        if let Some(passing) = self.passing_in_page(rows, columns, &open)? {
+            return Ok(open.and(passing));
         }
         let schema = Arc::clone(&self.schema);
         rows.narrow(open, ROWS_PER_OPEN, (columns, &schema), |keys, open| {
