@@ -70,6 +70,7 @@ pub use raise::raise;
 pub use register::register;
 pub(crate) use session_values::looked_at;
 pub use session_values::{SessionValues, Values, Waiting, aside};
+pub(crate) use text::has_parts;
 pub use waiting::waits;
 pub(crate) use waiting::{has_waiting, is_waiting};
 

@@ -17,7 +17,7 @@ use super::nameless::{data_type_of, type_of};
 use super::subquery_expressions::is_correlated;
 use super::{listed, subquery};
 use crate::functions::own::LIKE;
-use crate::functions::{call, cast};
+use crate::functions::{call, cast, has_parts};
 use crate::shallow;
 
 pub(super) fn between_of(mut between: Between, schema: &DFSchema) -> Result<Expr> {
@@ -181,6 +181,14 @@ pub(super) fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> 
     )))
 }
 
+/// The text of a literal.
+fn literal_text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
 pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
     let text = |expr: Box<Expr>| -> Result<Box<Expr>> {
         Ok(match kind(&expr, schema)? {
@@ -213,7 +221,11 @@ pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         false => (text(expr)?, text(pattern)?),
     };
     match escape_char {
-        escape if of_bytes || escape.is_some_and(|escape| escape != '\\') => {
+        escape
+            if of_bytes
+                || escape.is_some_and(|escape| escape != '\\')
+                || literal_text(&pattern).is_some_and(has_parts) =>
+        {
             let escape = escape.unwrap_or('\\');
             let arguments = vec![*expr, *pattern, lit(escape.to_string())];
             let matched = call(LIKE, arguments);

@@ -1,8 +1,10 @@
-//! LIKE with any escape character; the planner has its own for the usual one.
+//! LIKE with any escape character, and with several texts to look for; the planner has its own for
+//! others.
 
 use crate::functions::own::LIKE;
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
+use memchr::memmem::Finder;
 
 use crate::functions::call::Call;
 use crate::functions::define::{Definition, Returns, pure};
@@ -17,8 +19,7 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
     } else {
         None
     };
-    let mut pattern: Vec<Token> = Vec::new();
-    let mut compiled: Option<(&str, Option<char>)> = None;
+    let mut compiled: Option<(&str, Option<char>, Pattern)> = None;
     let mut characters: Vec<char> = Vec::new();
     call.make_booleans(|row| {
         let (Some(text), Some(source)) = (texts.at(row), patterns.at(row)) else {
@@ -28,14 +29,117 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
             None => Some('\\'),
             Some(escapes) => escapes.at(row).and_then(|escape| escape.chars().next()),
         };
-        if compiled != Some((source, escape)) {
-            pattern = compile(source, escape);
-            compiled = Some((source, escape));
-        }
-        characters.clear();
-        characters.extend(text.chars());
-        Ok(Some(matches_tokens(&characters, &pattern)))
+        let pattern = match compiled.take() {
+            Some((of, with, pattern)) if (of, with) == (source, escape) => pattern,
+            _ => Pattern::of(&compile(source, escape)),
+        };
+        let is_match = pattern.matches(text, &mut characters);
+        compiled = Some((source, escape, pattern));
+        Ok(Some(is_match))
     })
+}
+
+/// Whether a pattern with the usual escape has several texts between those that are any, before the
+/// first of which is any text too: others are looked for as fast by the planner's own LIKE, or are
+/// ranges of keys.
+pub(crate) fn has_parts(pattern: &str) -> bool {
+    let tokens = compile(pattern, Some('\\'));
+    tokens.first() == Some(&Token::Any)
+        && matches!(Pattern::of(&tokens), Pattern::Parts(parts) if parts.count() > 1)
+}
+
+/// A pattern, ready to be looked for.
+enum Pattern {
+    Parts(Parts),
+    /// One with `_`.
+    Tokens(Vec<Token>),
+}
+
+impl Pattern {
+    fn of(tokens: &[Token]) -> Pattern {
+        match tokens.contains(&Token::One) {
+            true => Pattern::Tokens(tokens.to_vec()),
+            false => Pattern::Parts(Parts::of(tokens)),
+        }
+    }
+
+    fn matches(&self, text: &str, characters: &mut Vec<char>) -> bool {
+        match self {
+            Pattern::Parts(parts) => parts.match_bytes(text.as_bytes()),
+            Pattern::Tokens(tokens) => {
+                characters.clear();
+                characters.extend(text.chars());
+                matches_tokens(characters, tokens)
+            }
+        }
+    }
+}
+
+/// Texts with any text between each two of them: they are looked for one behind the other, each as
+/// early as it comes. The bytes of a character are never a part of those of another.
+struct Parts {
+    first: String,
+    between: Vec<Finder<'static>>,
+    /// `None` where the first is all there is.
+    last: Option<String>,
+}
+
+impl Parts {
+    fn of(tokens: &[Token]) -> Parts {
+        let texts = tokens.split(|token| *token == Token::Any);
+        let mut texts = texts.map(|tokens| {
+            let characters = tokens.iter().filter_map(|token| match token {
+                Token::Exactly(character) => Some(*character),
+                Token::Any | Token::One => None,
+            });
+            characters.collect::<String>()
+        });
+        let first = texts.next().unwrap_or_default();
+        let mut between: Vec<String> = texts.collect();
+        let last = between.pop();
+        let finders = between.iter().filter(|text| !text.is_empty());
+        Parts {
+            first,
+            between: finders.map(|text| Finder::new(text).into_owned()).collect(),
+            last,
+        }
+    }
+
+    /// The texts that are not empty.
+    fn count(&self) -> usize {
+        let ends = [Some(&self.first), self.last.as_ref()]
+            .into_iter()
+            .flatten();
+        self.between.len() + ends.filter(|text| !text.is_empty()).count()
+    }
+
+    fn match_bytes(&self, text: &[u8]) -> bool {
+        let Some(last) = &self.last else {
+            return text == self.first.as_bytes();
+        };
+        let mut rest = text;
+        // Most patterns begin and end with any text. To compare with an empty `String` loads from
+        // where nothing is, at the cost of several finds.
+        if !self.first.is_empty() {
+            match rest.strip_prefix(self.first.as_bytes()) {
+                Some(behind) => rest = behind,
+                None => return false,
+            }
+        }
+        if !last.is_empty() {
+            match rest.strip_suffix(last.as_bytes()) {
+                Some(before) => rest = before,
+                None => return false,
+            }
+        }
+        for finder in &self.between {
+            match finder.find(rest) {
+                Some(at) => rest = &rest[at + finder.needle().len()..],
+                None => return false,
+            }
+        }
+        true
+    }
 }
 
 /// A part of a LIKE pattern.
@@ -89,4 +193,53 @@ fn matches_tokens(text: &[char], pattern: &[Token]) -> bool {
         }
     }
     pattern[token..].iter().all(|token| *token == Token::Any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_match_as_tokens_do() {
+        let pieces = ["%", "a", "b", "ab", "\u{e9}", "\\%", "%%"];
+        let texts = [
+            "",
+            "a",
+            "b",
+            "ab",
+            "ba",
+            "aab",
+            "abab",
+            "\u{e9}a",
+            "a%b",
+            "b\u{e9}ab",
+            "aba",
+        ];
+        let mut characters = Vec::new();
+        for chosen in 0..pieces.len().pow(4) {
+            let places = (0..4).map(|place| chosen / pieces.len().pow(place) % pieces.len());
+            let pattern: String = places.map(|piece| pieces[piece]).collect();
+            let tokens = compile(&pattern, Some('\\'));
+            let parts = Pattern::of(&tokens);
+            assert!(matches!(parts, Pattern::Parts(_)));
+            for text in texts {
+                let expected: Vec<char> = text.chars().collect();
+                assert_eq!(
+                    parts.matches(text, &mut characters),
+                    matches_tokens(&expected, &tokens),
+                    "{text} LIKE {pattern}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn several_texts_behind_any_are_parts() {
+        for pattern in ["%a%b%", "%a%b", "%%a%%b%", "%a\\%%\\%"] {
+            assert!(has_parts(pattern), "{pattern}");
+        }
+        for pattern in ["", "%", "a", "%a", "a%", "%a%", "a%b%", "%a_%b%", "%a%%"] {
+            assert!(!has_parts(pattern), "{pattern}");
+        }
+    }
 }

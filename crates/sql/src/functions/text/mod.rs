@@ -8,6 +8,8 @@ mod like;
 mod part;
 mod shape;
 
+pub(crate) use like::has_parts;
+
 use super::define::Definition;
 
 pub(super) static TABLES: [&[Definition]; 5] = [
