@@ -263,8 +263,7 @@ pub fn insert_or_update_temporary(_: &Path) -> Statement {
 }
 
 /// Texts that do not repeat: others would not be written before the end.
-const UPDATE: &str =
-    "UPDATE target SET k = MD5(n + 7), word = CONCAT(n, REPEAT(word, 3)) WHERE n % 3 <> 1";
+const UPDATE: &str = "UPDATE target SET k = MD5(n + 7), word = RPAD(n, 200, k) WHERE n % 30 <> 1";
 
 pub fn update_temporary(_: &Path) -> Statement {
     change_keyed("TEMPORARY", FEW, UPDATE)
