@@ -21,8 +21,8 @@ const LEFT_PART: usize = 4;
 /// Pages by their place in a table; `None` for one that has no rows left.
 type Changed = [(usize, Option<TablePage>)];
 
-/// Writes sparse pages again, several neighbours to one page if they fit: that one takes the
-/// place of the first, the others have no rows left.
+/// Writes sparse pages again, several neighbours to one page if they fit, or else to fewer: those
+/// take the places of the first, the others have no rows left.
 ///
 /// Pages that values are about to be written to stay where they are.
 ///
@@ -109,7 +109,6 @@ fn written(
         })
         .collect();
     let next_use = |_| NextUse::SecondChance;
-    let written = write_all(account, format, rows?, page_bytes, next_use)?;
-    let pages = written.into_iter().flat_map(|(pages, _)| pages);
-    Ok(pages.map(TablePage::from).collect())
+    let (pages, _) = write_all(account, format, rows?, page_bytes, next_use)?;
+    Ok(pages.into_iter().map(TablePage::from).collect())
 }

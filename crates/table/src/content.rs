@@ -44,9 +44,9 @@ struct PageBytes {
 }
 
 impl PageBytes {
-    fn add(&mut self, encoded: usize, wide: usize) {
-        self.encoded += encoded as u64;
-        self.wide += wide as u64;
+    fn add(&mut self, page: &TablePage) {
+        self.encoded += page.bytes() as u64;
+        self.wide += page.wide_bytes() as u64;
     }
 
     fn remove(&mut self, page: &TablePage) {
@@ -102,7 +102,7 @@ impl Content {
                 self.page_bytes.remove(&pages[index]);
                 match page {
                     Some(page) => {
-                        self.page_bytes.add(page.bytes(), page.wide_bytes());
+                        self.page_bytes.add(&page);
                         pages[index] = page;
                     }
                     None => empty.push(index),
@@ -115,9 +115,8 @@ impl Content {
                     empty.binary_search(&(index - 1)).is_err()
                 });
             }
-            let come = next.added.iter();
-            come.for_each(|page| self.page_bytes.add(page.bytes(), page.wide_bytes()));
-            pages.extend(next.added.into_iter().map(TablePage::from));
+            let come = next.added.into_iter().map(TablePage::from);
+            pages.extend(come.inspect(|page| self.page_bytes.add(page)));
         }
         self.row_count = next.row_count;
     }
@@ -318,8 +317,7 @@ impl Content {
         let row_count = (rows + self.tail.size().rows) as u64;
         ensure(self.row_count == row_count, "another count of rows")?;
         let mut page_bytes = PageBytes::default();
-        let pages = self.pages.iter();
-        pages.for_each(|page| page_bytes.add(page.bytes(), page.wide_bytes()));
+        self.pages.iter().for_each(|page| page_bytes.add(page));
         ensure(self.page_bytes == page_bytes, "another count of bytes")?;
         ensure(
             self.tail.heap_bytes() <= TAIL_BYTES_MAX,
@@ -383,7 +381,7 @@ impl End<'_> {
         let mut segments: Vec<Rows> = small.into_iter().rev().collect();
         segments.extend(tail.rows(self.format)?);
         let next_use = |_| NextUse::SecondChance;
-        let pages = write_all(
+        let (pages, _) = write_all(
             self.account,
             self.format,
             segments,
@@ -391,8 +389,7 @@ impl End<'_> {
             next_use,
         )?;
         self.kept = kept;
-        self.added
-            .extend(pages.into_iter().flat_map(|(pages, _)| pages));
+        self.added.extend(pages);
         Ok(())
     }
 }

@@ -173,7 +173,7 @@ impl Replacement {
         waiting.bytes += bytes;
         let mut moving = Vec::new();
         // Rows that would not fit, however narrow they become.
-        if waiting.bytes > snapshot.format.wide_max(bytes_max(snapshot)) {
+        if waiting.bytes > Format::wide_max(bytes_max(snapshot)) {
             moving.push(self.waiting.remove(place));
         } else if waiting.slots.len() == there.row_count() {
             let whole = self.waiting.remove(place);
@@ -246,27 +246,31 @@ fn written_again(snapshot: &SnapshotParts, rows: &PageRows) -> Result<Option<New
     let Some(new) = merged(format, &old, rows)? else {
         return Ok(None);
     };
-    let prepared = Prepared::new(format, &new)?;
-    if prepared.len_bytes() > bytes_max(snapshot) && there.written_count() > 1 {
-        return Ok(None);
-    }
-    Ok(Some(match there {
+    let is_too_long = |bytes| bytes > bytes_max(snapshot) && there.written_count() > 1;
+    Ok(match there {
         Batch::Page(page) => {
-            let (account, next_use) = (&snapshot.account, NextUse::SecondChance);
-            match Sealed::write(account, &prepared, next_use) {
-                Ok(sealed) => NewRows::Page(page.over(sealed)),
+            let prepared = Prepared::new(format, &new)?;
+            if is_too_long(prepared.len_bytes()) {
+                return Ok(None);
+            }
+            match Sealed::write(&snapshot.account, &prepared, NextUse::SecondChance) {
+                Ok(sealed) => Some(NewRows::Page(page.over(sealed))),
                 // Rows that move need less room at a time.
-                Err(Error::Space(_)) => return Ok(None),
+                Err(Error::Space(_)) => None,
                 Err(error) => return Err(error),
             }
         }
         Batch::Segment(_) => {
-            let size = |rows: &Rows| format.size(rows, 0, rows.row_count());
-            let sizes = new.iter().map(size);
+            let sizes = new
+                .iter()
+                .map(|rows| format.size(rows, 0, rows.row_count()));
             let size = sizes.fold(Size::default(), |sum, size| sum.plus(&size));
-            NewRows::Segment(Segment::encode(format, &new, size)?)
+            match is_too_long(format.page_bytes(&size)) {
+                true => None,
+                false => Some(NewRows::Segment(Segment::encode(format, &new, size)?)),
+            }
         }
-    }))
+    })
 }
 
 /// The rows of all slots; `None` if they are of other types than the old ones.

@@ -281,7 +281,7 @@ impl Writer {
             pages: Vec::new(),
             tail: Tail::default(),
             row_count: 0,
-            texts: TextShare::ALL,
+            texts: TextShare::default(),
             heap: Heap::new(),
         }
     }
@@ -358,27 +358,25 @@ impl Writer {
             }
             other => other,
         };
-        let written = write_all(&self.account, &self.format, all, self.page_bytes, next_use)?;
-        if let Some((pages, texts)) = written {
-            self.pages.extend(pages);
-            self.texts = texts;
-        }
+        let (pages, texts) =
+            write_all(&self.account, &self.format, all, self.page_bytes, next_use)?;
+        self.pages.extend(pages);
+        self.texts = texts;
         self.tail = Tail::default();
         Ok(())
     }
 }
 
 /// Writes rows to a page or, where they are narrow and do not fit into one of so many bytes, to
-/// several. Returns the pages and the share of their texts that the last one has kept; `None` of no
-/// rows.
+/// several. Returns the pages and the share of its texts that the last one has kept.
 pub(crate) fn write_all(
     account: &Account,
     format: &Format,
     mut rows: Vec<Rows>,
     page_bytes: usize,
     next_use: impl Fn(usize) -> NextUse,
-) -> Result<Option<(Vec<Sealed>, TextShare)>> {
-    let mut written: Option<(Vec<Sealed>, TextShare)> = None;
+) -> Result<(Vec<Sealed>, TextShare)> {
+    let (mut pages, mut texts) = (Vec::new(), TextShare::default());
     // As many as are likely to fit.
     let mut likely = usize::MAX;
     while !rows.is_empty() {
@@ -391,14 +389,12 @@ pub(crate) fn write_all(
             likely = (fitting - fitting / UNFILLED_PART).max(1);
             continue;
         }
-        let (pages, texts) = written.get_or_insert((Vec::new(), TextShare::ALL));
-        let next_use = next_use(pages.len());
-        pages.push(Sealed::write(account, &prepared, next_use)?);
-        *texts = prepared.texts();
+        pages.push(Sealed::write(account, &prepared, next_use(pages.len()))?);
+        texts = prepared.texts();
         rows = cut(&rows, count, usize::MAX);
         likely = fitting;
     }
-    Ok(written)
+    Ok((pages, texts))
 }
 
 /// So many rows of some, from one on.

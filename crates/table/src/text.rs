@@ -190,7 +190,7 @@ pub(crate) fn coded_views(
     {
         return None;
     }
-    Some(shown(&words, views, data, nulls))
+    Some(shown(views, buffers_of(&words, data), nulls))
 }
 
 /// The views of values that lie between ends, and of a NULL behind them if one is asked for; `None`
@@ -200,14 +200,14 @@ pub(crate) fn words(
     data: Buffer,
     with_null: bool,
 ) -> Option<BinaryViewArray> {
-    let words = word_views(ends, &data)?;
-    let (mut views, mut nulls) = (words.clone(), None);
-    if with_null {
-        let is_valid = BooleanBuffer::collect_bool(words.len() + 1, |word| word < words.len());
-        nulls = Some(NullBuffer::new(is_valid));
+    let mut views = word_views(ends, &data)?;
+    let buffers = buffers_of(&views, data);
+    let words = views.len();
+    let nulls = with_null.then(|| {
         views.push(0);
-    }
-    Some(shown(&words, views, data, nulls))
+        NullBuffer::new(BooleanBuffer::collect_bool(words + 1, |word| word < words))
+    });
+    Some(shown(views, buffers, nulls))
 }
 
 /// A view for each value that lies between ends.
@@ -225,19 +225,17 @@ fn word_views(ends: &[[u8; size_of::<u32>()]], data: &[u8]) -> Option<Vec<u128>>
     Some(words)
 }
 
-/// Views that are some of those of words, or empty ones, over the data of the words.
-fn shown(
-    words: &[u128],
-    views: Vec<u128>,
-    data: Buffer,
-    nulls: Option<NullBuffer>,
-) -> BinaryViewArray {
-    // A page is not kept for texts that lie within their views.
+/// The data of words, if one does not lie within its view: a page is not kept for others.
+fn buffers_of(words: &[u128], data: Buffer) -> Vec<Buffer> {
     let is_long = |view: &u128| *view as u32 as usize > INLINE_BYTES;
-    let buffers = match words.iter().any(is_long) {
+    match words.iter().any(is_long) {
         true => vec![data],
         false => Vec::new(),
-    };
+    }
+}
+
+/// Views that are some of those of words, or empty ones, over the buffers of the words.
+fn shown(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>) -> BinaryViewArray {
     debug_assert!(
         BinaryViewArray::try_new(views.clone().into(), buffers.clone(), nulls.clone()).is_ok()
     );

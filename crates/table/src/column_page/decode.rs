@@ -26,7 +26,7 @@ use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 
-use super::distinct_texts::DistinctTexts;
+use super::distinct_texts::{DistinctTexts, with_nulls};
 use super::form::Form;
 use super::format::{Format, Kind, Rows};
 use super::frame::Frame;
@@ -313,8 +313,9 @@ impl<'a> Page<'a> {
     /// Some values of a column, in memory of their own.
     fn column_of(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
         match self.format.schema.field(column).data_type() {
-            DataType::Utf8View => self.texts(column, slots),
-            DataType::BinaryView => self.binaries(column, slots),
+            views @ (DataType::Utf8View | DataType::BinaryView) => {
+                as_views(views, self.views(column, slots)?)
+            }
             plain if plain.is_primitive() => self.numbers(column, plain, slots),
             _ => {
                 let places = UInt32Array::from(slots.to_vec());
@@ -361,23 +362,11 @@ impl<'a> Page<'a> {
         let bytes = self.source.bytes();
         let distances = part(bytes, entry.values_offset, entry.values_bytes as usize)?;
         let found = find(frame, distances);
-        Ok(Some(match self.nulls(&entry)? {
-            None => found,
-            Some(nulls) if null_passes => &found | &!nulls.inner(),
-            Some(nulls) => &found & nulls.inner(),
-        }))
+        let nulls = self.nulls(&entry)?;
+        Ok(Some(with_nulls(found, nulls.as_ref(), null_passes)))
     }
 
-    /// Some values of a text column.
-    fn texts(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
-        Ok(Arc::new(text_view(self.views(column, slots)?)))
-    }
-
-    /// Some values of a binary column.
-    fn binaries(&self, column: usize, slots: &[u32]) -> Result<ArrayRef> {
-        Ok(Arc::new(self.views(column, slots)?))
-    }
-
+    /// Some values of a column of texts or binary values.
     fn views(&self, column: usize, slots: &[u32]) -> Result<BinaryViewArray> {
         let (entry, form) = self.entry(column)?;
         let nulls = self.nulls_of(&entry, slots)?;

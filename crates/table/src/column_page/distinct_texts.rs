@@ -30,21 +30,26 @@ impl DistinctTexts {
     pub(crate) fn rows(&self, bits: &BooleanBuffer) -> BooleanBuffer {
         assert_eq!(bits.len(), self.texts.len(), "there is a bit for each text");
         let by_code: Vec<bool> = bits.iter().collect();
-        let codes = match self.code_bytes {
-            1 => Codes::Bytes(&self.codes),
-            _ => Codes::Pairs(self.codes.as_chunks().0),
-        };
-        let rows = match codes {
+        let rows = match Codes::of(&self.codes, self.code_bytes) {
             Codes::Bytes(codes) => packed(codes, |code| by_code[usize::from(*code)]),
             Codes::Pairs(codes) => packed(codes, |code| {
                 by_code[usize::from(u16::from_le_bytes(*code))]
             }),
         };
-        match &self.nulls {
-            None => rows,
-            Some(nulls) if by_code.last() == Some(&true) => &rows | &!nulls.inner(),
-            Some(nulls) => &rows & nulls.inner(),
-        }
+        with_nulls(rows, self.nulls.as_ref(), by_code.last() == Some(&true))
+    }
+}
+
+/// The bits, but a given one for each NULL.
+pub(super) fn with_nulls(
+    bits: BooleanBuffer,
+    nulls: Option<&NullBuffer>,
+    of_null: bool,
+) -> BooleanBuffer {
+    match nulls {
+        None => bits,
+        Some(nulls) if of_null => &bits | &!nulls.inner(),
+        Some(nulls) => &bits & nulls.inner(),
     }
 }
 

@@ -16,8 +16,8 @@ use super::form::Form;
 use super::format::{Format, Kind, Rows};
 use super::frame::Span;
 use super::layout::{Entry, Layout, expect_u32};
-use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES, TextShare, align};
-use super::text_codes::TextDictionary;
+use super::sizes::{PREFIX_BYTES, PREFIXED_BYTES, align};
+use super::text_codes::{TextDictionary, TextShare};
 use super::value_bytes::{ValueBytes, value_bytes};
 use crate::error::Result;
 use crate::owned::owned_where;
@@ -71,10 +71,7 @@ impl<'a> Prepared<'a> {
             layout: Layout::new(format),
             streams: Vec::new(),
             dictionaries: Vec::new(),
-            texts: TextShare {
-                stored_bytes: 0,
-                plain_bytes: 0,
-            },
+            texts: TextShare::default(),
             wide_bytes: 0,
             row_count,
         };
@@ -91,10 +88,7 @@ impl<'a> Prepared<'a> {
 
     /// What texts take in the page of what they take as they are; nested values count as such.
     pub(crate) fn texts(&self) -> TextShare {
-        match self.texts.plain_bytes {
-            0 => TextShare::ALL,
-            _ => self.texts,
-        }
+        self.texts
     }
 
     /// About what the rows take with numbers as wide as their types and all their texts.
@@ -129,42 +123,39 @@ impl<'a> Prepared<'a> {
             false => 0,
         };
         let rows = self.row_count;
-        self.wide_bytes += kind.values_bytes(rows, Form::Plain);
-        let bytes = match kind {
+        let plain_bytes = match kind {
             Kind::Bytes | Kind::Text => {
                 let columns = self.columns(column);
                 let bytes = columns.map(|a| value_bytes(a, 0, a.len()));
-                let plain_bytes = bytes.fold(ValueBytes::default(), ValueBytes::plus);
-                let ends_bytes = kind.values_bytes(rows, Form::Plain);
-                self.texts.plain_bytes += ends_bytes + plain_bytes.sum();
-                self.wide_bytes += plain_bytes.sum();
-                let dictionary = (narrows && self.format.codes(column))
-                    .then(|| TextDictionary::of(self.columns(column), rows, plain_bytes));
-                match dictionary.flatten() {
-                    Some((codes, dictionary)) => {
-                        form = Form::Coded(codes);
-                        let data = dictionary.words_bytes();
-                        self.texts.stored_bytes += kind.values_bytes(rows, form) + data;
-                        self.dictionaries.push((column, dictionary));
-                        ValueBytes { data, prefixes: 0 }
-                    }
-                    None => {
-                        self.texts.stored_bytes += ends_bytes + plain_bytes.sum();
-                        plain_bytes
-                    }
-                }
+                bytes.fold(ValueBytes::default(), ValueBytes::plus)
             }
             Kind::Stream => {
                 let bytes = encode_stream(self.format, column, self.columns(column))?;
                 let data = bytes.len();
-                self.texts.stored_bytes += data;
-                self.texts.plain_bytes += data;
-                self.wide_bytes += data;
                 self.streams.push((column, bytes));
                 ValueBytes { data, prefixes: 0 }
             }
             _ => ValueBytes::default(),
         };
+        let mut bytes = plain_bytes;
+        if narrows
+            && self.format.codes(column)
+            && let Some((codes, dictionary)) =
+                TextDictionary::of(self.columns(column), rows, plain_bytes)
+        {
+            form = Form::Coded(codes);
+            bytes = ValueBytes {
+                data: dictionary.words_bytes(),
+                prefixes: 0,
+            };
+            self.dictionaries.push((column, dictionary));
+        }
+        let wide_bytes = kind.values_bytes(rows, Form::Plain) + plain_bytes.sum();
+        self.wide_bytes += wide_bytes;
+        if matches!(kind, Kind::Bytes | Kind::Text | Kind::Stream) {
+            self.texts.plain_bytes += wide_bytes;
+            self.texts.stored_bytes += kind.values_bytes(rows, form) + bytes.sum();
+        }
         self.layout.place(kind, rows, null_count, bytes, form)
     }
 

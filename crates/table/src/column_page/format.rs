@@ -12,7 +12,8 @@ use mayfly_space::PageClass;
 use super::fixed_bytes::fixed_bytes;
 use super::form::Form;
 use super::frame::{Frame, Sign, Span};
-use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, TextShare, align};
+use super::sizes::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, align};
+use super::text_codes::TextShare;
 use super::value_bytes::value_bytes;
 use crate::error::{Error, Result};
 use crate::owned::own_bytes;
@@ -303,16 +304,13 @@ impl Format {
     ) -> bool {
         row_count <= self.rows_max
             && bytes <= limit_bytes
-            && wide_bytes <= self.wide_max(limit_bytes)
+            && wide_bytes <= Self::wide_max(limit_bytes)
     }
 
     /// The most that rows of a page of some bytes take with numbers as wide as their types and all
     /// their texts.
-    pub(crate) fn wide_max(&self, page_bytes: usize) -> usize {
-        match self.narrows {
-            true => WIDENED_MAX * page_bytes,
-            false => usize::MAX,
-        }
+    pub(crate) fn wide_max(page_bytes: usize) -> usize {
+        WIDENED_MAX * page_bytes
     }
 
     /// Whether rows of several batches may share a page.
@@ -437,7 +435,7 @@ impl Format {
     pub(crate) fn filled_bytes(&self, size: &Size, limit_bytes: usize, texts: TextShare) -> usize {
         let mut filled = limit_bytes;
         while size.rows > 0 && filled > PageClass::K4.bytes() {
-            let most = WIDENED_MAX * filled * size.rows / self.wide_bytes(size).max(1);
+            let most = Self::wide_max(filled) * size.rows / self.wide_bytes(size).max(1);
             let most = most.min(self.rows_max);
             let data_bytes = size.data_bytes.saturating_mul(most) / size.rows;
             if self.expected_with(most, data_bytes, &size.spans, texts) > filled / 2 {
@@ -520,7 +518,7 @@ impl Format {
             }
             let fits = |sum: &Size| {
                 self.expected_bytes(sum, texts) <= limit_bytes
-                    && self.wide_bytes(sum) <= self.wide_max(limit_bytes)
+                    && self.wide_bytes(sum) <= Self::wide_max(limit_bytes)
             };
             match sum.filter(|(sum, _)| fits(sum)) {
                 Some((sum, more)) => {

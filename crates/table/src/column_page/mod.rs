@@ -51,10 +51,10 @@ pub use distinct_texts::DistinctTexts;
 pub(crate) use edit::Edits;
 pub use encode::Prepared;
 pub use format::{Format, Rows, Size};
-pub(crate) use sizes::{ALIGNMENT, TextShare};
+pub(crate) use sizes::ALIGNMENT;
 pub(crate) use sizes::{PREFIX_BYTES, PREFIXED_BYTES};
 pub(crate) use stored::{Columns, Joined, StoredColumn, StoredRows, StoredValue};
-pub(crate) use text_codes::Codes;
+pub(crate) use text_codes::{Codes, TextShare};
 
 const _: () = assert!(
     cfg!(target_endian = "little"),

@@ -220,17 +220,17 @@ impl<'a> StoredColumn<'a> {
     /// Whether all rows have the same bytes as those of another page. Equal values may have
     /// others where they are NULL.
     pub(crate) fn is_same(&self, other: &StoredColumn<'_>) -> bool {
+        let is_alike =
+            self.form == other.form && self.values == other.values && self.data == other.data;
+        // The same numbers may be other distances from another base, and the same texts have other
+        // codes.
+        let may_be_same = self.form != other.form || matches!(self.form, Form::Coded(_));
+        let mut slots = 0..self.row_count;
+        let value_is_same = |slot| self.value(slot).as_deref() == other.value(slot).as_deref();
         self.null_count == other.null_count
             && self.validity == other.validity
             && self.row_count == other.row_count
-            && match self.form == other.form {
-                true if self.values == other.values && self.data == other.data => true,
-                // The same distances from the same base are the same numbers, but the same texts
-                // may have other codes.
-                true if !matches!(self.form, Form::Coded(_)) => false,
-                _ => (0..self.row_count)
-                    .all(|slot| self.value(slot).as_deref() == other.value(slot).as_deref()),
-            }
+            && (is_alike || may_be_same && slots.all(value_is_same))
     }
 
     /// The codes and words of a column that has some.

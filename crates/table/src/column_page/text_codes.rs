@@ -47,6 +47,29 @@ const FIRST_LOOK: (usize, usize) = (15, 16);
 /// Views that were seen lately, whose texts are not hashed again.
 const RECENT_VIEWS: usize = 256;
 
+/// What texts take in pages where those that repeat are codes, of what they take as they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TextShare {
+    pub(super) stored_bytes: usize,
+    pub(super) plain_bytes: usize,
+}
+
+impl TextShare {
+    /// What texts of so many bytes take, if they are like those that this was seen of; all of it
+    /// where nothing was seen.
+    pub(super) fn of(self, bytes: usize) -> usize {
+        if self.plain_bytes == 0 {
+            return bytes;
+        }
+        let part = bytes as u128 * self.stored_bytes as u128 / self.plain_bytes as u128;
+        usize::try_from(part).unwrap_or(bytes)
+    }
+
+    fn is_at_most(self, (parts, all): (usize, usize)) -> bool {
+        self.stored_bytes * all <= self.plain_bytes * parts
+    }
+}
+
 /// How many different texts a column of a page has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextCodes {
@@ -88,7 +111,15 @@ pub(crate) enum Codes<'a> {
     Pairs(&'a [[u8; 2]]),
 }
 
-impl Codes<'_> {
+impl<'a> Codes<'a> {
+    /// From the bytes of all, one or two each.
+    pub(super) fn of(bytes: &'a [u8], width: usize) -> Codes<'a> {
+        match width {
+            1 => Codes::Bytes(bytes),
+            _ => Codes::Pairs(bytes.as_chunks().0),
+        }
+    }
+
     /// The greatest; 0 where there are no rows.
     pub(crate) fn greatest(self) -> usize {
         match self {
@@ -114,12 +145,11 @@ impl<'a> CodedTexts<'a> {
     pub(super) fn of(form: TextCodes, codes: &'a [u8], words: &'a [u8]) -> Option<CodedTexts<'a>> {
         let ends_bytes = form.words.checked_add(1)?.checked_mul(END_BYTES)?;
         let (ends, data) = words.split_at_checked(ends_bytes)?;
-        let codes = match form.width() {
-            1 => Codes::Bytes(codes),
-            _ => Codes::Pairs(codes.as_chunks().0),
-        };
-        let ends = ends.as_chunks().0;
-        Some(CodedTexts { codes, ends, data })
+        Some(CodedTexts {
+            codes: Codes::of(codes, form.width()),
+            ends: ends.as_chunks().0,
+            data,
+        })
     }
 
     /// The text of a code; `None` where none has it.
@@ -170,7 +200,7 @@ impl TextDictionary {
                 ends: vec![0],
                 data: Vec::new(),
             },
-            looked: Taken::default(),
+            looked: TextShare::default(),
             plain_bytes: 0,
         };
         for column in columns {
@@ -186,11 +216,11 @@ impl TextDictionary {
         }
         let dictionary = coder.dictionary;
         let codes = dictionary.form()?;
-        let taken = Taken {
-            coded_bytes: dictionary.coded_bytes(),
+        let share = TextShare {
+            stored_bytes: dictionary.coded_bytes(),
             plain_bytes: plain_bytes.sum() + rows * END_BYTES,
         };
-        taken.is_at_most(WORTHWHILE).then_some((codes, dictionary))
+        share.is_at_most(WORTHWHILE).then_some((codes, dictionary))
     }
 
     fn form(&self) -> Option<TextCodes> {
@@ -226,26 +256,13 @@ impl TextDictionary {
     }
 }
 
-/// What some texts take, as codes and as they are.
-#[derive(Clone, Copy, Debug, Default)]
-struct Taken {
-    coded_bytes: usize,
-    plain_bytes: usize,
-}
-
-impl Taken {
-    fn is_at_most(self, (parts, all): (usize, usize)) -> bool {
-        self.coded_bytes * all <= self.plain_bytes * parts
-    }
-}
-
 /// A dictionary that is being made.
 struct Coder {
     /// The codes by the hashes of their texts.
     known: HashTable<u16>,
     dictionary: TextDictionary,
-    /// What was taken at the last look.
-    looked: Taken,
+    /// What all took at the last look.
+    looked: TextShare,
     /// What the texts so far take as they are.
     plain_bytes: usize,
 }
@@ -300,12 +317,12 @@ impl Coder {
 
     #[cold]
     fn look(&mut self) -> Option<()> {
-        let all = Taken {
-            coded_bytes: self.dictionary.coded_bytes(),
+        let all = TextShare {
+            stored_bytes: self.dictionary.coded_bytes(),
             plain_bytes: self.plain_bytes,
         };
-        let since = Taken {
-            coded_bytes: all.coded_bytes - self.looked.coded_bytes,
+        let since = TextShare {
+            stored_bytes: all.stored_bytes - self.looked.stored_bytes,
             plain_bytes: all.plain_bytes - self.looked.plain_bytes,
         };
         let bound = match self.looked.plain_bytes {
