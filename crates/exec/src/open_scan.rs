@@ -142,10 +142,7 @@ impl OpenRows {
             let Some(within) = within.map_err(table_error)? else {
                 return Ok(None);
             };
-            found = match ranges {
-                [_] => within,
-                _ => &found | &within,
-            };
+            found = &found | &within;
         }
         Ok(Some(found))
     }
@@ -161,7 +158,6 @@ impl OpenRows {
         null_passes: bool,
         test: impl Fn(i64) -> bool,
     ) -> Result<Option<BooleanBuffer>> {
-        let _timer = self.elapsed.timer();
         let column = self.columns[place];
         let passing = self.batch.rows_passing(column, null_passes, test);
         passing.map_err(table_error)
@@ -179,8 +175,10 @@ impl OpenRows {
         schema: &SchemaRef,
         test: impl FnOnce(&RecordBatch) -> Result<Selection>,
     ) -> Result<Option<BooleanBuffer>> {
-        let _timer = self.elapsed.timer();
-        let texts = self.batch.distinct_texts(self.columns[place]);
+        let texts = {
+            let _timer = self.elapsed.timer();
+            self.batch.distinct_texts(self.columns[place])
+        };
         let Some(texts) = texts.map_err(table_error)? else {
             return Ok(None);
         };

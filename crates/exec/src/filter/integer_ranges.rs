@@ -16,10 +16,10 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 
+use super::terms::NESTING_MAX;
+
 /// More ranges are left to arrays.
 const RANGES_MAX: usize = 8;
-/// ANDs and ORs within each other.
-const NESTING_MAX: usize = 16;
 
 type Range = RangeInclusive<i128>;
 

@@ -14,7 +14,7 @@ use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
 use super::integer_ranges::IntegerRanges;
-use super::terms::{Terms, sides_in_order};
+use super::terms::{Terms, is_silent, sides_in_order};
 use crate::open_scan::{OpenRows, is_costly_to_read};
 use crate::other_columns::over_read_columns;
 use crate::selection::Selection;
@@ -86,11 +86,10 @@ impl LateTerm {
         let (over_columns, columns) = over_read_columns(expr).ok()?;
         let schema = whole.project(&columns).ok()?;
         let mut fields = schema.fields().iter();
-        let over_columns = Terms::one(&over_columns, &schema);
         let is_of_texts = match schema.fields().as_ref() {
             [field] => {
                 matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView)
-                    && over_columns.is_silent()
+                    && is_silent(&over_columns, &schema)
             }
             _ => false,
         };
@@ -98,7 +97,7 @@ impl LateTerm {
             is_of_texts,
             ranges: IntegerRanges::of(expr, whole),
             reads_texts: fields.any(|field| is_costly_to_read(field.data_type())),
-            over_columns,
+            over_columns: Terms::one(&over_columns, &schema),
             columns,
             schema: Arc::new(schema),
         })
@@ -116,7 +115,6 @@ impl LateTerm {
             return Ok(open.and(within));
         }
         if self.is_of_texts
-            && !matches!(open, Selection::None)
             && let Some(passing) =
                 rows.passing_by_text(&open, self.columns[0], &self.schema, |texts| {
                     self.over_columns.open_rows(texts)

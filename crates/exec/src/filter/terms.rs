@@ -38,7 +38,7 @@ use crate::subquery_value::SubqueryValue;
 const ROWS_PER_OPEN: usize = 2;
 /// ANDs and ORs within each other that are evaluated bit by bit; deeper ones are left to
 /// DataFusion.
-const NESTING_MAX: usize = 16;
+pub(super) const NESTING_MAX: usize = 16;
 
 type Expr = Arc<dyn PhysicalExpr>;
 
@@ -101,15 +101,6 @@ impl Terms {
             _ => Selection::All,
         };
         self.narrow(batch, open)
-    }
-
-    /// Whether nobody notices for which rows the condition is evaluated.
-    pub(super) fn is_silent(&self) -> bool {
-        self.0.iter().all(|term| match term {
-            Term::Cheap(_) => true,
-            Term::Costly(costly) => costly.is_silent,
-            Term::Either(_) => false,
-        })
     }
 
     /// Closes the open rows for which the condition is not true.

@@ -156,7 +156,11 @@ impl Builder {
         let options = &context.session_config().options().execution;
         let collector = Arc::new(Collector::new(&self.account, options)?);
         let left_keys = match &self.promise {
-            Some(promise) => LeftKeys::new(promise, &self.account).await?.map(Arc::new),
+            Some(promise) => {
+                let schema = self.left.schema();
+                let keys = LeftKeys::new(promise, &schema, &self.account).await?;
+                keys.map(Arc::new)
+            }
             None => None,
         };
         let mut tasks = Vec::new();

@@ -27,7 +27,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::TaskContext;
@@ -45,28 +45,38 @@ const MEMORY_PER_KEY: u64 = 1 << 10;
 /// The upper bit: turned over, it puts signed numbers in the order of unsigned ones.
 const SIGN: u64 = 1 << 63;
 
-/// Does something with the numbers of an array in their order, as unsigned ones; `None` where it
-/// has no whole numbers of at most 64 bits. What stands where NULL is, is among them.
+/// The bit that puts the numbers of a type in the order of unsigned ones; `None` where it has no
+/// whole numbers of at most 64 bits.
+fn sign_of(data_type: &DataType) -> Option<u64> {
+    match data_type {
+        DataType::Int64 | DataType::Int32 | DataType::Int16 | DataType::Date32 => Some(SIGN),
+        DataType::UInt64 | DataType::UInt32 | DataType::UInt16 => Some(0),
+        _ => None,
+    }
+}
+
+/// Does something with the numbers of an array in their order, as unsigned ones; `None` where
+/// `sign_of` is. What stands where NULL is, is among them.
 macro_rules! whole_numbers {
     ($array:expr, $numbers:ident => $use:expr) => {{
         use arrow::datatypes::*;
         macro_rules! of {
-            ($type:ty, $number:ident => $unsigned:expr) => {{
+            ($type:ty, $sign:ident, $number:ident => $bits:expr) => {{
                 let values = $array.as_primitive::<$type>().values().iter();
-                let $numbers = values.map(|$number| $unsigned);
+                let $numbers = values.map(|$number| $bits ^ $sign);
                 Some($use)
             }};
         }
-        match $array.data_type() {
-            DataType::Int64 => of!(Int64Type, n => n.cast_unsigned() ^ SIGN),
-            DataType::Int32 => of!(Int32Type, n => i64::from(*n).cast_unsigned() ^ SIGN),
-            DataType::Int16 => of!(Int16Type, n => i64::from(*n).cast_unsigned() ^ SIGN),
-            DataType::Date32 => of!(Date32Type, n => i64::from(*n).cast_unsigned() ^ SIGN),
-            DataType::UInt64 => of!(UInt64Type, n => *n),
-            DataType::UInt32 => of!(UInt32Type, n => u64::from(*n)),
-            DataType::UInt16 => of!(UInt16Type, n => u64::from(*n)),
+        sign_of($array.data_type()).and_then(|sign| match $array.data_type() {
+            DataType::Int64 => of!(Int64Type, sign, n => n.cast_unsigned()),
+            DataType::Int32 => of!(Int32Type, sign, n => i64::from(*n).cast_unsigned()),
+            DataType::Int16 => of!(Int16Type, sign, n => i64::from(*n).cast_unsigned()),
+            DataType::Date32 => of!(Date32Type, sign, n => i64::from(*n).cast_unsigned()),
+            DataType::UInt64 => of!(UInt64Type, sign, n => *n),
+            DataType::UInt32 => of!(UInt32Type, sign, n => u64::from(*n)),
+            DataType::UInt16 => of!(UInt16Type, sign, n => u64::from(*n)),
             _ => None,
-        }
+        })
     }};
 }
 
@@ -119,19 +129,23 @@ pub(super) struct LeftKeys {
 }
 
 impl LeftKeys {
-    /// Without keys; `None` where memory is short.
+    /// Without keys of a left side of a schema; `None` where memory is short.
     ///
     /// # Errors
-    /// What the temp space reports, but for shortage of memory.
+    /// What the temp space reports, but for shortage of memory, and DataFusion of a key.
     pub(super) async fn new(
         promise: &Arc<KeysPromise>,
+        left: &Schema,
         account: &Account,
     ) -> Result<Option<LeftKeys>> {
         let share = account.space().memory_bytes() / MEMORY_PER_KEY;
         let share = usize::try_from(share).unwrap_or(usize::MAX);
         let keys_max = promise.keys_max.min(share);
         let word_bits = Bloom::word_bits(keys_max);
-        let has_bits = promise.keys.len() == 1;
+        let has_bits = match promise.keys.as_slice() {
+            [key] => sign_of(&key.data_type(left)?).is_some(),
+            _ => false,
+        };
         let filters = if has_bits { 2 } else { 1 };
         let grant = match account.reserve(filters * Bloom::bytes(word_bits)) {
             Ok(grant) => grant,
@@ -249,11 +263,7 @@ impl WantedKeys {
         let Keys::Bits(bits) = &self.keys else {
             return None;
         };
-        let sign = match data_type {
-            DataType::Int64 | DataType::Int32 | DataType::Int16 | DataType::Date32 => SIGN,
-            DataType::UInt64 | DataType::UInt32 | DataType::UInt16 => 0,
-            _ => return None,
-        };
+        let sign = sign_of(data_type)?;
         let test = move |number: i64| bits.contains(number.cast_unsigned() ^ sign);
         Some((test, self.nulls_match))
     }

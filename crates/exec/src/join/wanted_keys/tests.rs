@@ -2,7 +2,7 @@ use std::sync::Barrier;
 
 use arrow::array::{AsArray, BooleanArray, Int64Array, StringArray, StringViewArray};
 use arrow::compute::{cast, concat};
-use arrow::datatypes::TimeUnit;
+use arrow::datatypes::{Field, TimeUnit};
 use datafusion::physical_expr::expressions::Column;
 use mayfly_space::Space;
 
@@ -84,7 +84,12 @@ async fn told_of(
     let keys = (0..batches[0].len())
         .map(|place| Arc::new(Column::new(&format!("c{place}"), place)) as PhysicalExprRef);
     let promise = Arc::new(KeysPromise::new(keys.collect(), keys_max, nulls_match));
-    let keys = LeftKeys::new(&promise, space.root()).await.unwrap()?;
+    let columns = batches[0].iter().enumerate();
+    let fields = columns
+        .map(|(place, column)| Field::new(format!("c{place}"), column.data_type().clone(), true));
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    let keys = LeftKeys::new(&promise, &schema, space.root()).await;
+    let keys = keys.unwrap()?;
     let begin = Barrier::new(batches.len());
     std::thread::scope(|scope| {
         for columns in batches {
