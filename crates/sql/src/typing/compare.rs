@@ -18,7 +18,7 @@ use crate::functions::{call, cast, raise, read_integer};
 use crate::literal::decimal_of;
 
 /// The text of a constant.
-fn constant_text(expr: &Expr) -> Option<&str> {
+pub(super) fn constant_text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
         Expr::Alias(alias) => constant_text(&alias.expr),

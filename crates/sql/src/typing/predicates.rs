@@ -10,7 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlanBuilder, Opera
 use mayfly_types::{BlobSize, ColumnType};
 
 use super::compare::{
-    beside_year, comparable, compare, double, is_caseless, is_year, without_case,
+    beside_year, comparable, compare, constant_text, double, is_caseless, is_year, without_case,
 };
 use super::kind::{Kind, kind, kind_of};
 use super::nameless::{data_type_of, type_of};
@@ -181,14 +181,6 @@ pub(super) fn in_subquery(query: InSubquery, schema: &DFSchema) -> Result<Expr> 
     )))
 }
 
-/// The text of a literal.
-fn literal_text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Literal(value, _) => value.try_as_str().flatten(),
-        _ => None,
-    }
-}
-
 pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
     let text = |expr: Box<Expr>| -> Result<Box<Expr>> {
         Ok(match kind(&expr, schema)? {
@@ -224,7 +216,7 @@ pub(super) fn like_of(like: Like, schema: &DFSchema) -> Result<Expr> {
         escape
             if of_bytes
                 || escape.is_some_and(|escape| escape != '\\')
-                || literal_text(&pattern).is_some_and(has_parts) =>
+                || constant_text(&pattern).is_some_and(has_parts) =>
         {
             let escape = escape.unwrap_or('\\');
             let arguments = vec![*expr, *pattern, lit(escape.to_string())];

@@ -19,7 +19,8 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
     } else {
         None
     };
-    let mut compiled: Option<(&str, Option<char>, Pattern)> = None;
+    let mut pattern = Pattern::Tokens(Vec::new());
+    let mut compiled: Option<(&str, Option<char>)> = None;
     let mut characters: Vec<char> = Vec::new();
     call.make_booleans(|row| {
         let (Some(text), Some(source)) = (texts.at(row), patterns.at(row)) else {
@@ -29,13 +30,11 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
             None => Some('\\'),
             Some(escapes) => escapes.at(row).and_then(|escape| escape.chars().next()),
         };
-        let pattern = match compiled.take() {
-            Some((of, with, pattern)) if (of, with) == (source, escape) => pattern,
-            _ => Pattern::of(&compile(source, escape)),
-        };
-        let is_match = pattern.matches(text, &mut characters);
-        compiled = Some((source, escape, pattern));
-        Ok(Some(is_match))
+        if compiled != Some((source, escape)) {
+            pattern = Pattern::of(&compile(source, escape));
+            compiled = Some((source, escape));
+        }
+        Ok(Some(pattern.matches(text, &mut characters)))
     })
 }
 
@@ -107,10 +106,9 @@ impl Parts {
 
     /// The texts that are not empty.
     fn count(&self) -> usize {
-        let ends = [Some(&self.first), self.last.as_ref()]
-            .into_iter()
-            .flatten();
-        self.between.len() + ends.filter(|text| !text.is_empty()).count()
+        let ends = [Some(&self.first), self.last.as_ref()];
+        let ends = ends.iter().flatten().filter(|text| !text.is_empty());
+        self.between.len() + ends.count()
     }
 
     fn match_bytes(&self, text: &[u8]) -> bool {
