@@ -21,6 +21,8 @@ use std::ops::RangeInclusive;
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
+use super::row_bits::row_bits;
+
 /// The bytes that a distance can have.
 const WIDTHS: [usize; 4] = [1, 2, 4, 8];
 const BASE_BYTES: usize = size_of::<u64>();
@@ -250,20 +252,18 @@ impl Frame {
 
     /// A bit for each integer that passes a test, which is told its lower 64 bits.
     pub(super) fn passing(self, distances: &[u8], test: impl Fn(i64) -> bool) -> BooleanBuffer {
-        macro_rules! passing {
-            ($integer:ty) => {{
-                let distances = distances.as_chunks().0;
-                BooleanBuffer::collect_bool(distances.len(), |row| {
-                    let distance = <$integer>::from_le_bytes(distances[row]);
-                    test(self.base.wrapping_add_unsigned(distance.into()))
-                })
-            }};
-        }
+        let test = |distance| test(self.base.wrapping_add_unsigned(distance));
         match self.width {
-            1 => passing!(u8),
-            2 => passing!(u16),
-            4 => passing!(u32),
-            _ => passing!(u64),
+            1 => row_bits(distances, |distance| test(distance.into())),
+            2 => row_bits(distances.as_chunks().0, |distance| {
+                test(u16::from_le_bytes(distance).into())
+            }),
+            4 => row_bits(distances.as_chunks().0, |distance| {
+                test(u32::from_le_bytes(distance).into())
+            }),
+            _ => row_bits(distances.as_chunks().0, |distance| {
+                test(u64::from_le_bytes(distance))
+            }),
         }
     }
 
@@ -284,12 +284,10 @@ impl Frame {
         // One comparison tells both: what is below the first goes round to what is far above it.
         macro_rules! within {
             ($integer:ty) => {{
-                let distances = distances.as_chunks().0;
                 let (first, reach) = (first as $integer, (last - first) as $integer);
-                let is_within = |row: usize| {
-                    <$integer>::from_le_bytes(distances[row]).wrapping_sub(first) <= reach
-                };
-                BooleanBuffer::collect_bool(rows, is_within)
+                row_bits(distances.as_chunks().0, |distance| {
+                    <$integer>::from_le_bytes(distance).wrapping_sub(first) <= reach
+                })
             }};
         }
         match self.width {

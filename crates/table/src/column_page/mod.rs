@@ -41,6 +41,7 @@ mod frame;
 #[cfg(test)]
 mod fuzz;
 mod layout;
+mod row_bits;
 mod sizes;
 mod stored;
 mod text_codes;
