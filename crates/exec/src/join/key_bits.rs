@@ -11,8 +11,8 @@ use super::bloom::{WORDS_PER_STEP, no_bits};
 use crate::time_slice::TimeSlice;
 
 const WORD_BITS: u64 = u64::BITS as u64;
-/// Bits that a processor has near it in any case.
-const NEAR_BYTES: u64 = 64 << 10;
+/// Bits that a core has near it in any case: what its second-level cache holds.
+const NEAR_BYTES: u64 = 1 << 20;
 /// Beyond that, the bits may take so many times what a Bloom filter takes of the same keys.
 const BYTES_PER_BLOOM: u64 = 4;
 
@@ -63,7 +63,7 @@ impl SettingBits {
             return None;
         }
         let last = self.words.len() as u64 - 1;
-        let mut words = Vec::with_capacity(count as usize);
+        let mut words = Vec::with_capacity(count as usize + 1);
         let mut slice = TimeSlice::begin();
         for word in first..first + count {
             words.push(*self.words[(word & last) as usize].get_mut());
@@ -71,23 +71,31 @@ impl SettingBits {
                 slice.share().await;
             }
         }
-        Some(KeyBits { words, first })
+        words.push(0);
+        Some(KeyBits {
+            words,
+            first: first * WORD_BITS,
+        })
     }
 }
 
 /// A bit for each number between the first and the last of some words.
 #[derive(Debug)]
 pub(super) struct KeyBits {
+    /// No bit of the last is set: it stands for all numbers that have no word.
     words: Vec<u64>,
+    /// The number of the first bit of the first word.
     first: u64,
 }
 
 impl KeyBits {
+    /// Whether a number is there. Takes no branch.
     #[inline]
     pub(super) fn contains(&self, number: u64) -> bool {
-        let word = (number / WORD_BITS).wrapping_sub(self.first);
-        let word = self.words.get(word as usize).copied().unwrap_or_default();
-        word >> (number % WORD_BITS) & 1 == 1
+        let place = number.wrapping_sub(self.first);
+        let last = self.words.len() - 1;
+        let word = self.words[last.min((place / WORD_BITS) as usize)];
+        word >> (place % WORD_BITS) & 1 == 1
     }
 
     /// What they take.
@@ -126,7 +134,7 @@ mod tests {
         assert!(bits(&[63, 512 + 63], 8, 0).await.is_none());
         assert!(bits(&[0, u64::MAX], 8, 1 << 40).await.is_none());
         let far = [7, 8 * NEAR_BYTES + 64];
-        assert!(bits(&far, 1 << 16, 0).await.is_none());
-        assert!(bits(&far, 1 << 16, NEAR_BYTES).await.is_some());
+        assert!(bits(&far, 1 << 18, 0).await.is_none());
+        assert!(bits(&far, 1 << 18, NEAR_BYTES).await.is_some());
     }
 }

@@ -38,15 +38,16 @@ use super::bloom::Bloom;
 use super::key_bits::{KeyBits, SettingBits};
 use crate::context::with_extension;
 use crate::error::space_error;
+use crate::open_scan::OpenRows;
 
 /// There is at most one key for so many bytes of the budget.
 const MEMORY_PER_KEY: u64 = 1 << 10;
 
-/// The upper bit: turned over, it puts signed numbers in the order of unsigned ones.
+/// The upper bit: added to them, it puts signed numbers in the order of unsigned ones.
 const SIGN: u64 = 1 << 63;
 
-/// The bit that puts the numbers of a type in the order of unsigned ones; `None` where it has no
-/// whole numbers of at most 64 bits.
+/// What puts the numbers of a type in the order of unsigned ones, if it is added to them; `None`
+/// where it has no whole numbers of at most 64 bits.
 fn sign_of(data_type: &DataType) -> Option<u64> {
     match data_type {
         DataType::Int64 | DataType::Int32 | DataType::Int16 | DataType::Date32 => Some(SIGN),
@@ -63,7 +64,7 @@ macro_rules! whole_numbers {
         macro_rules! of {
             ($type:ty, $sign:ident, $number:ident => $bits:expr) => {{
                 let values = $array.as_primitive::<$type>().values().iter();
-                let $numbers = values.map(|$number| $bits ^ $sign);
+                let $numbers = values.map(|$number| $bits.wrapping_add($sign));
                 Some($use)
             }};
         }
@@ -254,18 +255,32 @@ impl WantedKeys {
         self.is_empty
     }
 
-    /// The same of numbers, for who has them as such: whether one of a type may find a partner, by
-    /// its lower 64 bits with its sign, and whether NULL may; `None` where it takes an array.
-    pub(crate) fn of_numbers(
+    /// Which rows of a page may find a partner, by a column of a type that is their only key;
+    /// `None` where its values are best read.
+    ///
+    /// # Errors
+    /// If the page is corrupt.
+    pub(crate) fn wanted_of_page(
         &self,
+        rows: &OpenRows,
+        column: usize,
         data_type: &DataType,
-    ) -> Option<(impl Fn(i64) -> bool + '_, bool)> {
-        let Keys::Bits(bits) = &self.keys else {
-            return None;
+    ) -> Result<Option<BooleanBuffer>> {
+        let Some(sign) = sign_of(data_type) else {
+            return Ok(None);
         };
-        let sign = sign_of(data_type)?;
-        let test = move |number: i64| bits.contains(number.cast_unsigned() ^ sign);
-        Some((test, self.nulls_match))
+        let number = |number: i64| number.cast_unsigned().wrapping_add(sign);
+        match &self.keys {
+            Keys::Bits(bits) => {
+                let test = |value| bits.contains(number(value));
+                rows.passing_by_number(column, self.nulls_match, test)
+            }
+            Keys::Hashes(told) => {
+                let seed = *SEED;
+                let test = |value| told.contains(mixed(number(value), seed));
+                rows.passing_by_number(column, self.nulls_match, test)
+            }
+        }
     }
 
     /// Which of some rows with these keys may find a partner. Rows of one key are all told alike.
@@ -326,11 +341,13 @@ pub(crate) fn is_hashed_by_value(data_type: &DataType) -> bool {
     )
 }
 
-/// Hashes of keys that equal keys share, and which rows have a NULL among theirs. The seed is one
-/// of the process: a client that could choose keys with one hash would have them read in vain.
+/// The seed of hashes. It is one of the process: a client that could choose keys with one hash
+/// would have them read in vain.
+static SEED: LazyLock<u64> =
+    LazyLock::new(|| ProcessState::new().hash_one("the seed of keys that are told"));
+
+/// Hashes of keys that equal keys share, and which rows have a NULL among theirs.
 fn hashed(keys: &[ArrayRef], rows: usize) -> Result<(Vec<u64>, Option<NullBuffer>)> {
-    static SEED: LazyLock<u64> =
-        LazyLock::new(|| ProcessState::new().hash_one("the seed of keys that are told"));
     let hashes = match keys {
         [key] => hashed_numbers(key, *SEED),
         _ => None,

@@ -240,13 +240,10 @@ impl KeyTest {
         if rows.are_few(open, ROWS_PER_OPEN) {
             return Ok(None);
         }
-        let Some((test, null_passes)) = self.wanted.of_numbers(self.schema.field(0).data_type())
-        else {
-            return Ok(None);
-        };
         let passing = {
             let _timer = self.elapsed.timer();
-            rows.passing_by_number(*column, null_passes, test)?
+            let data_type = self.schema.field(0).data_type();
+            self.wanted.wanted_of_page(rows, *column, data_type)?
         };
         if let Some(passing) = &passing {
             self.count(passing);
