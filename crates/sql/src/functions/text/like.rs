@@ -19,17 +19,28 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
     } else {
         None
     };
+    let escape = |row| match &escapes {
+        None => Some('\\'),
+        Some(escapes) => escapes.at(row).and_then(|escape| escape.chars().next()),
+    };
+    let mut characters: Vec<char> = Vec::new();
+    let has_one_escape = escapes.as_ref().is_none_or(|of| of.constant().is_some());
+    if let Some(Some(source)) = patterns.constant()
+        && has_one_escape
+    {
+        let pattern = Pattern::of(&compile(source, escape(0)));
+        return call.make_booleans(|row| {
+            let text = texts.at(row);
+            Ok(text.map(|text| pattern.matches(text, &mut characters)))
+        });
+    }
     let mut pattern = Pattern::Tokens(Vec::new());
     let mut compiled: Option<(&str, Option<char>)> = None;
-    let mut characters: Vec<char> = Vec::new();
     call.make_booleans(|row| {
         let (Some(text), Some(source)) = (texts.at(row), patterns.at(row)) else {
             return Ok(None);
         };
-        let escape = match &escapes {
-            None => Some('\\'),
-            Some(escapes) => escapes.at(row).and_then(|escape| escape.chars().next()),
-        };
+        let escape = escape(row);
         if compiled != Some((source, escape)) {
             pattern = Pattern::of(&compile(source, escape));
             compiled = Some((source, escape));
