@@ -22,16 +22,19 @@ use crate::{SwapOperators, TableSource};
 /// Rows that `big` has had.
 const BIG: i64 = 90_000;
 const KEYS: i64 = 9_000;
+/// What puts keys too far apart to be told by a bit each.
+const FAR: i64 = 100_003;
 
-/// `big (k, v, s, z)`, of which every seventh row was removed; `z` is zero where no part with
-/// `c = 3` has `k`.
+/// `big (k, v, s, z, f)`, of which every seventh row was removed; `z` is zero where no part with
+/// `c = 3` has `k`, and numbers in `f` are `k` times [`FAR`].
 fn big(space: &Space) -> Arc<Table> {
     let number = ColumnType::BigInt { unsigned: false };
     let columns = vec![
         TableColumn::new("k", number.clone(), true),
         TableColumn::new("v", number.clone(), true),
         TableColumn::new("s", ColumnType::Text(BlobSize::Normal), true),
-        TableColumn::new("z", number, true),
+        TableColumn::new("z", number.clone(), true),
+        TableColumn::new("f", number, true),
     ];
     let table = Arc::new(Table::new("big", columns, space.root()));
     let key = |row: i64| row * 7 % KEYS;
@@ -40,6 +43,7 @@ fn big(space: &Space) -> Arc<Table> {
         numbers(BIG, |row| Some(row % 1009)),
         texts(BIG, |row| format!("a text that is in no view, {row}")),
         numbers(BIG, |row| Some(i64::from(key(row) % 20 == 3))),
+        numbers(BIG, |row| (row % 50 != 9).then(|| key(row) * FAR)),
     ];
     let rows = RecordBatch::try_new(Arc::clone(table.schema()), columns).unwrap();
     for from in (0..rows.num_rows()).step_by(5_000) {
@@ -76,6 +80,14 @@ fn both(space: &Space) -> (SessionContext, SessionContext) {
     (ours, stock)
 }
 
+/// A join of keys that lie far apart.
+fn far(join: &str) -> String {
+    format!(
+        "SELECT p, v FROM (SELECT p, p * {FAR} AS q FROM parts WHERE c = 3) parts \
+         {join} big ON q = f"
+    )
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_datafusion() {
     for memory_bytes in [64 << 20, 16 << 20] {
@@ -94,18 +106,22 @@ async fn answers_are_those_of_datafusion() {
             "SELECT p FROM parts WHERE c = 3 AND p NOT IN (SELECT k FROM big)",
             "SELECT p FROM parts WHERE c = 7 AND NOT EXISTS (SELECT 1 FROM big WHERE k = p)",
             "SELECT p FROM parts WHERE c = 7 AND EXISTS (SELECT 1 FROM big WHERE k = p AND v > c)",
+            &far("JOIN"),
+            &far("LEFT JOIN"),
         ] {
             let expected = rows_of(&stock, sql).await.unwrap();
             let found = rows_of(&ours, sql).await;
             let found = found.unwrap_or_else(|error| panic!("{sql}: {error}"));
             assert!(found == expected, "{sql} at {memory_bytes} bytes");
         }
-        let sql = "SELECT p, v, big.s FROM parts JOIN big ON p = k WHERE c = 3 AND v < 900";
-        let plan = plan(&ours, sql).await;
-        assert_eq!(operators(&plan), 1);
-        collect(Arc::clone(&plan), ours.task_ctx()).await.unwrap();
-        assert!(dropped(&plan) > BIG as usize / 2);
-        drop((plan, ours));
+        let near = "SELECT p, v, big.s FROM parts JOIN big ON p = k WHERE c = 3 AND v < 900";
+        for sql in [near, &far("JOIN")] {
+            let plan = plan(&ours, sql).await;
+            assert_eq!(operators(&plan), 1);
+            collect(Arc::clone(&plan), ours.task_ctx()).await.unwrap();
+            assert!(dropped(&plan) > BIG as usize / 2);
+        }
+        drop(ours);
         check_nothing_left(&space, "joins with a scan").await;
     }
 }

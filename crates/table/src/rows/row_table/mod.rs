@@ -25,7 +25,7 @@ use super::compact::compact;
 use super::direct::Direct;
 use super::directory::{Directory, Probe};
 use super::drain::Drain;
-use super::encode::{KeysView, RowsView};
+use super::encode::{KeysView, RowsView, same_bytes};
 use super::hash::Level;
 use super::layout::{ROW_ALIGN, forward, forwarded_to, row_hash, row_is_dead};
 use super::numbered_row::{number_of, numbered_row};
@@ -509,19 +509,6 @@ impl RowTable {
     /// Reads the groups out; pages are freed behind the reader.
     pub(crate) fn drain(self) -> Drain {
         Drain::new(self.shape, self.segments, Vec::new())
-    }
-}
-
-/// Compares two slices of one length; short ones without a call.
-#[inline]
-fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    let word = |bytes: &[u8], at: usize| {
-        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
-    };
-    match a.len() {
-        // Two words that overlap in the middle.
-        len @ 8..=16 => word(a, 0) == word(b, 0) && word(a, len - 8) == word(b, len - 8),
-        _ => a == b,
     }
 }
 
