@@ -24,6 +24,7 @@ mod groupings;
 mod histories;
 mod into;
 mod kept_plans;
+mod later_plans;
 mod long_literals;
 mod long_results;
 mod memory_division;

@@ -15,6 +15,7 @@
 //!   by_key        rows that keys find: conditions, joins, orders
 //!   short_plan    plans of few rows that run again and again; given_rows, unbound: their tables;
 //!                 slots: their constants
+//!   later_plan    plans of many rows whose operators are kept for the next run
 //!   recursion     WITH RECURSIVE, level by level
 //!   materialized  tables that a query names more than once, computed once
 //!   window        window functions over sorted rows
@@ -56,6 +57,7 @@ mod install;
 pub mod join;
 mod join_order;
 mod kept_rows;
+mod later_plan;
 mod lock;
 mod long_rows;
 mod materialized;
@@ -106,6 +108,7 @@ pub use given_rows::{GivenRows, GivenRowsScan};
 pub use governed::{OnlyGoverned, UngovernedOperator, unspillable};
 pub use install::{install, runtime};
 pub use join::JoinOperator;
+pub use later_plan::LaterPlan;
 pub use long_rows::batch_rows;
 pub use materialized::{Materialized, MaterializedRows, MaterializedScan, WithMaterialized};
 pub use padding::{ForgetConstants, KnowPadding};

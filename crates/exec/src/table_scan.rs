@@ -136,6 +136,11 @@ impl TableScan {
             .saturating_mul(self.row_count() as u64)
     }
 
+    /// Whether batches are in memory of their own.
+    pub(crate) fn copies(&self) -> bool {
+        self.copies
+    }
+
     /// What is read; `None` if not all rows are.
     pub(crate) fn source(&self) -> Option<Source> {
         self.limit.is_none().then(|| self.source.clone())

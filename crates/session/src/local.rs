@@ -17,7 +17,7 @@ use crate::prepared::Prepared;
 use crate::profile::Profiles;
 use crate::settings::Settings;
 use crate::slow_log::Unlogged;
-use crate::statement::{Known, KnownTables, Lately, Repeated};
+use crate::statement::{Known, KnownTables, Lately, LaterPlans, Repeated};
 use crate::stats::StatementStats;
 use crate::status::Status;
 use crate::tracking::Tracker;
@@ -71,6 +71,8 @@ pub(crate) struct Local {
     pub(crate) known_tables: KnownTables,
     /// The queries whose text came before.
     pub(crate) repeated: Repeated,
+    /// Plans over many rows that are made again.
+    pub(crate) later_plans: LaterPlans,
     /// The digests of its last texts.
     pub(crate) digests: Texts,
     /// Who owns the plans that it shares with others, as far as it knows.
@@ -124,6 +126,7 @@ impl Local {
             known: Known::default(),
             known_tables: KnownTables::default(),
             repeated: Repeated::default(),
+            later_plans: LaterPlans::default(),
             digests: Texts::default(),
             plan_owner: None,
             few_rows: None,

@@ -175,7 +175,9 @@ impl TableSnapshot {
         }
     }
 
-    pub(crate) fn version(&self) -> u64 {
+    /// The version of the table whose rows these are: a number that differs after each change of
+    /// the table, also after one that was taken back.
+    pub fn version(&self) -> u64 {
         self.parts.version
     }
 

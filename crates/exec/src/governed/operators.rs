@@ -71,6 +71,7 @@ const OURS: &[Operator] = &[
     entry(Ours, "KeyOrder", "a batch of rows in the order of a key"),
     entry(Ours, "KeyScan", "a batch of rows that a key finds"),
     entry(Ours, "LateScan", "a batch of rows that a key finds"),
+    entry(Ours, "LaterScan", "nothing: replaced before it runs"),
     entry(
         Ours,
         "MaterializedScan",

@@ -166,12 +166,14 @@ impl<'a> Asked<'a> {
 /// The room of a plan among those of all connections.
 pub(super) struct Place {
     pub(super) plans: Arc<AtomicUsize>,
+    /// For how many plans of some ten operators it is.
+    pub(super) count: usize,
     pub(super) _reservation: Reservation,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.plans.fetch_sub(1, Ordering::Relaxed);
+        self.plans.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 

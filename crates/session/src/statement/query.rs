@@ -47,7 +47,9 @@ pub(crate) struct Ready {
     pub(crate) labels: Vec<String>,
     pub(super) origins: Origins,
     /// Whether its partitions are read one after the other.
-    in_order: bool,
+    pub(super) in_order: bool,
+    /// Held while a plan runs that others will make again.
+    pub(super) in_use: Option<Arc<()>>,
 }
 
 impl Ready {
@@ -70,7 +72,7 @@ impl Job {
         let query = self.limited(query);
         let (ready, assigning) = match Box::pin(self.assigning(&query)).await? {
             Some((ready, assigning)) => (ready, Some(assigning)),
-            None => (Box::pin(self.ready(query)).await?, None),
+            None => (Box::pin(self.ready_again(query)).await?, None),
         };
         let mut stream = self.rows(&ready)?;
         let columns = match assigning {
@@ -87,12 +89,14 @@ impl Job {
                 columns
             }
         };
+        // Both end together.
+        let mut run = (stream, ready.in_use.clone());
         // A plan keeps what its operators share, such as the table of a hash join.
         drop(ready);
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let running = Arc::clone(&self.running);
         let sending = async move {
-            while let Some(batch) = stream.next().await {
+            while let Some(batch) = run.0.next().await {
                 let message = match batch {
                     Ok(batch) if batch.num_rows() == 0 => continue,
                     Ok(batch) => {
@@ -101,7 +105,7 @@ impl Job {
                         Message::Batch(batch)
                     }
                     Err(error) => {
-                        drop(stream);
+                        drop(run);
                         running.let_go(AFTER_FAILURE).await;
                         let _ = sender
                             .send(Message::Failed(errors::from_plan(&error)))
@@ -114,7 +118,7 @@ impl Job {
                 }
             }
             // Operators report when they are dropped.
-            drop(stream);
+            drop(run);
             running.let_go(AFTER_SUCCESS).await;
             let _ = sender.send(Message::End).await;
         };
@@ -308,7 +312,7 @@ impl Job {
         self.plan(move |job| job.physical_here(planned)).await
     }
 
-    fn physical_here(&self, planned: Planned) -> Result<Ready, MySqlError> {
+    pub(super) fn physical_here(&self, planned: Planned) -> Result<Ready, MySqlError> {
         let (_, ready) = self.optimized_here(planned)?;
         Ok(ready)
     }
@@ -372,6 +376,7 @@ impl Job {
             origins: planned.origins,
             labels: planned.labels,
             in_order: false,
+            in_use: None,
         };
         Ok((logical, ready))
     }

@@ -48,6 +48,7 @@ use crate::stats::{Ended, StatementStats};
 
 /// What a plan of some ten operators takes, about.
 const PLAN_BYTES: u64 = 32 << 10;
+const OPERATORS_OF_PLAN: usize = 10;
 /// The plans of all connections take at most this part of the budget; of one that is smaller than
 /// this they take nothing, which is for rows.
 const PLANS_PER_MEMORY: u64 = 16;
@@ -68,18 +69,20 @@ impl KeptPlan {
     }
 }
 
-/// Room for one more plan, if there is any.
-fn find_place(connection: &Connection) -> Option<Place> {
+/// Room for one more plan of so many operators, if there is any.
+pub(super) fn find_place(connection: &Connection, operators: usize) -> Option<Place> {
     let memory_bytes = connection.engine.space().memory_bytes();
     if memory_bytes < MEMORY_BYTES_MIN {
         return None;
     }
     let most = memory_bytes / PLANS_PER_MEMORY / PLAN_BYTES;
-    let reservation = connection.account.reserve(PLAN_BYTES).ok()?;
+    let count = operators.div_ceil(OPERATORS_OF_PLAN);
+    let reservation = connection.account.reserve(PLAN_BYTES * count as u64).ok()?;
     let plans = Arc::clone(&connection.engine.shared().kept_plans);
-    let taken = plans.fetch_add(1, Ordering::Relaxed);
+    let taken = plans.fetch_add(count, Ordering::Relaxed);
     let place = Place {
         plans,
+        count,
         _reservation: reservation,
     };
     ((taken as u64) < most).then_some(place)
@@ -296,7 +299,7 @@ impl Job {
         let connection = &self.connection;
         let reads = || connection.values.lock().reads;
         let before = reads();
-        let place = find_place(connection)?;
+        let place = find_place(connection, OPERATORS_OF_PLAN)?;
         let meanings = self.meanings(&references.tables)?;
         let mut bindings = self.bindings(references).await.ok()?;
         for name in &references.tables {
