@@ -73,6 +73,12 @@ pub async fn read(outcome: Outcome) -> Result<Option<Vec<Vec<String>>>, MySqlErr
     Ok(Some(rows))
 }
 
+/// How many statements of a session have run a plan that was kept.
+pub async fn reused(session: &mut Session) -> u64 {
+    let status = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
+    rows(session, status).await[0][1].parse().unwrap()
+}
+
 /// The rows of a statement that must succeed.
 pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
     let ran = run(session, sql).await;

@@ -5,13 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mayfly_session::{Outcome, Session};
 
-use crate::engine::{check_nothing_left, open, rows};
-
-/// How many plans a session has used again.
-async fn reused(session: &mut Session) -> u64 {
-    let status = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
-    rows(session, status).await[0][1].parse().unwrap()
-}
+use crate::engine::{check_nothing_left, open, reused, rows};
 
 /// The labels of the columns of a query, whose rows are read.
 async fn labels(session: &mut Session, sql: &str) -> Vec<String> {

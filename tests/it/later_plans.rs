@@ -2,10 +2,11 @@
 //! rows, tables and settings change.
 
 use futures::StreamExt;
-use mayfly_session::{Outcome, Session};
+use mayfly_session::Outcome;
 use mayfly_testkit::Random;
 
-use crate::engine::{check_nothing_left, open, read, rows, run};
+use crate::engine::{check_nothing_left, open, reused, rows, run};
+use crate::repeated::told;
 
 const SEED: u64 = 20_261_130;
 const STEPS: u64 = 150;
@@ -74,25 +75,6 @@ fn setting(random: &mut Random) -> &'static str {
         "CREATE TEMPORARY TABLE r AS SELECT id, 4 AS n, 'mine' AS s FROM l WHERE id < 6000",
         "DROP TEMPORARY TABLE r",
     ][random.below(6) as usize]
-}
-
-async fn told(session: &mut Session, sql: &str) -> String {
-    let mut found = match session.execute(sql).await {
-        Err(error) => return format!("{error:?}"),
-        Ok(outcome) => read(outcome).await.map(Option::unwrap_or_default),
-    };
-    if let Ok(found) = &mut found
-        && !sql.contains("ORDER BY")
-    {
-        found.sort();
-    }
-    let warnings = rows(session, "SELECT @@warning_count").await;
-    format!("{found:?} {warnings:?}")
-}
-
-async fn reused(session: &mut Session) -> u64 {
-    let status = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
-    rows(session, status).await[0][1].parse().unwrap()
 }
 
 async fn compare(memory_bytes: u64) {

@@ -5,7 +5,7 @@
 use mayfly_session::{Outcome, Session};
 use mayfly_testkit::Random;
 
-use crate::engine::{check_nothing_left, open, read, rows, run};
+use crate::engine::{check_nothing_left, open, read, reused, rows, run};
 
 const SEED: u64 = 20_261_129;
 const ROWS: u64 = 6000;
@@ -84,11 +84,6 @@ async fn told(session: &mut Session, sql: &str) -> String {
     };
     let warnings = rows(session, "SHOW WARNINGS").await;
     format!("{ended}\n{warnings:?}")
-}
-
-async fn reused(session: &mut Session) -> u64 {
-    let reused = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
-    rows(session, reused).await[0][1].parse().unwrap()
 }
 
 async fn fill(session: &mut Session, temporary: &str) {

@@ -8,7 +8,7 @@
 use mayfly_session::{Outcome, Session};
 use mayfly_testkit::Random;
 
-use crate::engine::{check_nothing_left, open, read, rows, run};
+use crate::engine::{check_nothing_left, open, read, reused, rows, run};
 
 const SEED: u64 = 20_261_123;
 const ROUNDS: u64 = 6;
@@ -290,7 +290,7 @@ fn setting(random: &mut Random) -> &'static str {
 }
 
 /// All that a query tells.
-async fn told(session: &mut Session, sql: &str) -> String {
+pub async fn told(session: &mut Session, sql: &str) -> String {
     let ended = match session.execute(sql).await {
         Err(error) => format!("{error:?}"),
         Ok(Outcome::Done { .. }) => panic!("{sql} returns no rows"),
@@ -492,13 +492,10 @@ async fn what_may_change_is_planned_again() {
     ] {
         rows(&mut other, before).await;
         assert_eq!(rows(&mut other, query).await[0][0], expected, "{before}");
-        let reused = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
-        let reused = rows(&mut other, reused).await;
-        assert_eq!(reused[0][1], reuses.to_string(), "{before}");
+        assert_eq!(reused(&mut other).await, reuses, "{before}");
     }
     // So is a join without an equality.
-    let before = "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'";
-    let before = rows(&mut session, before).await;
+    let before = reused(&mut session).await;
     for _ in 0..4 {
         let found = rows(
             &mut session,
@@ -507,12 +504,7 @@ async fn what_may_change_is_planned_again() {
         .await;
         assert_eq!(found, [["1", "2"]]);
     }
-    let after = rows(
-        &mut session,
-        "SHOW SESSION STATUS LIKE 'Mayfly_plans_reused'",
-    )
-    .await;
-    assert_ne!(before, after);
+    assert_ne!(before, reused(&mut session).await);
     let warns = "SELECT l.id + 'x' FROM t l JOIN t r ON l.id = r.id WHERE l.id = 1";
     for session in [&mut session, &mut other] {
         for _ in 0..3 {
