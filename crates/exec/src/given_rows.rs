@@ -10,12 +10,11 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use crate::plan_node::{leaf_node, leaf_properties};
+use crate::plan_node::{leaf_properties, leaf_that_never_runs};
 
 /// A `TableProvider` whose rows come later.
 #[derive(Debug)]
@@ -100,13 +99,5 @@ impl DisplayAs for GivenRowsScan {
 }
 
 impl ExecutionPlan for GivenRowsScan {
-    leaf_node!("GivenRowsScan");
-
-    fn execute(
-        &self,
-        _partition: usize,
-        _context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        internal_err!("a plan without rows runs")
-    }
+    leaf_that_never_runs!("GivenRowsScan", "a plan without rows runs");
 }

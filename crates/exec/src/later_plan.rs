@@ -13,19 +13,15 @@
 //! of them.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Expr;
+use datafusion::common::Result;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use mayfly_table::Table;
 
-use crate::plan_node::leaf_node;
-use crate::scan_columns::ScanColumns;
-use crate::source::Source;
+use crate::plan_node::leaf_that_never_runs;
 use crate::table_scan::TableScan;
+use crate::unbound::UnboundRows;
 
 /// Operators that hold nothing of a table or of a run but in their inputs, or lose it when their
 /// state is reset; in order.
@@ -111,8 +107,7 @@ fn without_tables(
 /// A plan with scans again, and without the state of a run.
 fn with_tables(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = node.downcast_ref::<LaterScan>() {
-        let scan = scan.now();
-        return Ok(scan.map(|scan| -> Arc<dyn ExecutionPlan> { Arc::new(scan) }));
+        return scan.now();
     }
     let made = over(node, with_tables)?;
     made.map(ExecutionPlan::reset_state).transpose()
@@ -136,12 +131,8 @@ fn over(
 
 /// Stands for a scan of a table that has the rows of one version.
 struct LaterScan {
-    table: Weak<Table>,
+    rows: UnboundRows,
     version: u64,
-    columns: ScanColumns,
-    filters: Vec<Expr>,
-    found: Option<usize>,
-    limit: Option<usize>,
     copies: bool,
     properties: Arc<PlanProperties>,
 }
@@ -150,39 +141,29 @@ impl LaterScan {
     fn of(scan: &TableScan) -> LaterScan {
         let (source, limit) = scan.source_and_limit();
         LaterScan {
-            table: Arc::downgrade(&source.table),
+            rows: UnboundRows::of_table(source, limit),
             version: source.snapshot.version(),
-            columns: source.columns.clone(),
-            filters: source.filters.clone(),
-            found: source.found,
-            limit,
             copies: scan.copies(),
             properties: Arc::clone(scan.properties()),
         }
     }
 
     /// The scan, if the table has the same rows.
-    fn now(&self) -> Option<TableScan> {
-        let table = self.table.upgrade()?;
-        let snapshot = Arc::new(table.snapshot());
-        if snapshot.version() != self.version {
-            return None;
-        }
-        let source = Source {
-            table,
-            snapshot,
-            columns: self.columns.clone(),
-            filters: self.filters.clone(),
-            found: self.found,
+    fn now(&self) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let source = self.rows.source()?;
+        let Some(source) = source.filter(|source| source.snapshot.version() == self.version) else {
+            return Ok(None);
         };
         let partitions = self.properties.output_partitioning().partition_count();
-        let scan = TableScan::new(source, self.limit, partitions);
-        let now = scan.properties().output_partitioning().partition_count();
-        // Pages may have been merged.
-        (now == partitions).then(|| match self.copies {
-            true => scan.copying(),
-            false => scan,
-        })
+        let scan = TableScan::new(source, self.rows.limit(), partitions);
+        if scan.properties().output_partitioning().partition_count() != partitions {
+            // Pages were merged.
+            return Ok(None);
+        }
+        Ok(Some(match self.copies {
+            true => Arc::new(scan.copying()),
+            false => Arc::new(scan),
+        }))
     }
 }
 
@@ -190,7 +171,7 @@ impl fmt::Debug for LaterScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LaterScan")
             .field("version", &self.version)
-            .field("columns", &self.columns)
+            .field("schema", &self.rows.schema())
             .finish_non_exhaustive()
     }
 }
@@ -202,15 +183,7 @@ impl DisplayAs for LaterScan {
 }
 
 impl ExecutionPlan for LaterScan {
-    leaf_node!("LaterScan");
-
-    fn execute(
-        &self,
-        _partition: usize,
-        _context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        internal_err!("a plan without rows runs")
-    }
+    leaf_that_never_runs!("LaterScan", "a plan without rows runs");
 }
 
 #[cfg(test)]
@@ -219,7 +192,7 @@ mod tests {
     use datafusion::physical_plan::{collect, displayable};
     use datafusion::prelude::SessionContext;
     use mayfly_space::Space;
-    use mayfly_table::Column;
+    use mayfly_table::{Column, Table};
     use mayfly_types::ColumnType;
 
     use super::*;

@@ -79,6 +79,22 @@ macro_rules! leaf_node {
 }
 pub(crate) use leaf_node;
 
+/// The same of a leaf that stands for another one, and never runs: what it would say.
+macro_rules! leaf_that_never_runs {
+    ($name:literal, $error:literal) => {
+        $crate::plan_node::leaf_node!($name);
+
+        fn execute(
+            &self,
+            _partition: usize,
+            _context: std::sync::Arc<datafusion::execution::TaskContext>,
+        ) -> datafusion::common::Result<datafusion::execution::SendableRecordBatchStream> {
+            datafusion::common::internal_err!($error)
+        }
+    };
+}
+pub(crate) use leaf_that_never_runs;
+
 /// The properties of a leaf whose rows come in no order.
 pub(crate) fn leaf_properties(schema: SchemaRef, partitions: usize) -> Arc<PlanProperties> {
     Arc::new(PlanProperties::new(

@@ -12,14 +12,13 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::common::{Result, Statistics, internal_datafusion_err};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use mayfly_table::{Table, TableSnapshot};
 
-use crate::plan_node::{leaf_node, leaf_properties, row_statistics};
+use crate::plan_node::{leaf_properties, leaf_that_never_runs, row_statistics};
 use crate::provider::{RowsNow, TableSource};
 use crate::scan_columns::ScanColumns;
 use crate::short_plan::Size;
@@ -117,8 +116,16 @@ impl UnboundRows {
     /// The rows of a source; `limit` says that so many of them are enough.
     pub(crate) fn of_source(source: &Source, limit: Option<usize>) -> UnboundRows {
         UnboundRows {
-            table: Arc::downgrade(&source.table),
             seen: Some(Arc::clone(&source.snapshot)),
+            ..UnboundRows::of_table(source, limit)
+        }
+    }
+
+    /// Those that the table of a source has when they are read.
+    pub(crate) fn of_table(source: &Source, limit: Option<usize>) -> UnboundRows {
+        UnboundRows {
+            table: Arc::downgrade(&source.table),
+            seen: None,
             columns: source.columns.clone(),
             filters: source.filters.as_slice().into(),
             limit,
@@ -183,6 +190,11 @@ impl UnboundRows {
         self.columns.of_table(place)
     }
 
+    /// How many of its rows are enough.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
     /// Whether some of its rows are enough.
     pub(crate) fn has_limit(&self) -> bool {
         self.limit.is_some()
@@ -226,15 +238,7 @@ impl DisplayAs for UnboundScan {
 }
 
 impl ExecutionPlan for UnboundScan {
-    leaf_node!("UnboundScan");
-
-    fn execute(
-        &self,
-        _partition: usize,
-        _context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        internal_err!("a plan without rows runs")
-    }
+    leaf_that_never_runs!("UnboundScan", "a plan without rows runs");
 
     fn statistics_from_inputs(
         &self,

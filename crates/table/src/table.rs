@@ -310,6 +310,11 @@ impl Table {
         self.auto_increment.store(next, Ordering::Relaxed);
     }
 
+    /// The version of the rows of this moment ([`TableSnapshot::version`]).
+    pub fn version(&self) -> u64 {
+        self.state().version
+    }
+
     /// The rows as they are at this moment.
     pub fn snapshot(&self) -> TableSnapshot {
         self.snapshot_of(&self.state())

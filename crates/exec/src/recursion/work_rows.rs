@@ -9,12 +9,11 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use crate::plan_node::{leaf_node, leaf_properties};
+use crate::plan_node::{leaf_properties, leaf_that_never_runs};
 
 /// The rows of the level before, to the planner of a recursive term.
 #[derive(Debug)]
@@ -89,13 +88,8 @@ impl DisplayAs for UnboundRowsScan {
 }
 
 impl ExecutionPlan for UnboundRowsScan {
-    leaf_node!("UnboundRowsScan");
-
-    fn execute(
-        &self,
-        _partition: usize,
-        _context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        internal_err!("a recursive term runs outside of its recursion")
-    }
+    leaf_that_never_runs!(
+        "UnboundRowsScan",
+        "a recursive term runs outside of its recursion"
+    );
 }

@@ -83,19 +83,21 @@ impl Job {
         Some(builder.with_physical_optimizer_rules(rules).build())
     }
 
+    /// How many warnings there are so far: those that are kept, and all.
+    pub(super) fn warned(&self) -> (usize, u64) {
+        let values = self.connection.values.lock();
+        (values.warnings.len(), values.warning_count)
+    }
+
     /// What a plan is made into, unless it warned: a constant that warns is folded once, and would
     /// never warn again.
     pub(super) async fn without_warning<T>(
         &self,
         plan: impl Future<Output = Option<T>>,
     ) -> Option<T> {
-        let raised = || {
-            let values = self.connection.values.lock();
-            (values.warnings.len(), values.warning_count)
-        };
-        let before = raised();
+        let before = self.warned();
         let made = plan.await;
-        if raised() == before {
+        if self.warned() == before {
             return made;
         }
         let mut values = self.connection.values.lock();

@@ -27,13 +27,25 @@ pub(crate) struct LaterPlans {
     hasher: RandomState,
 }
 
-/// A plan and what it is for.
-pub(super) struct Kept {
+/// What a plan is for: a query, what its names meant and which rows its tables had before it was
+/// planned. Rules may have seen rows that came later, and then it is the plan of no rows.
+pub(super) struct PlanKey {
     pub(super) text: String,
     pub(super) query: Query,
     pub(super) meanings: Meanings,
     /// Those of its tables.
     pub(super) versions: Vec<u64>,
+}
+
+impl PlanKey {
+    fn is_of(&self, text: &str, query: &Query) -> bool {
+        self.text == text && self.query == *query
+    }
+}
+
+/// A plan and what it is for.
+pub(super) struct Kept {
+    pub(super) key: PlanKey,
     pub(super) plan: LaterPlan,
     pub(super) labels: Vec<String>,
     pub(super) origins: Origins,
@@ -53,14 +65,13 @@ impl LaterPlans {
 
     pub(super) fn plan(&self, text: &str, query: &Query) -> Option<Arc<Kept>> {
         let mut plans = self.plans.iter();
-        let kept = plans.find(|kept| kept.text == text && kept.query == *query);
-        kept.cloned()
+        plans.find(|kept| kept.key.is_of(text, query)).cloned()
     }
 
     /// Keeps a plan, in the place of another one of its query.
     pub(super) fn keep(&mut self, kept: Kept) {
-        let is_other = |other: &Arc<Kept>| other.text != kept.text || other.query != kept.query;
-        self.plans.retain(is_other);
+        let PlanKey { text, query, .. } = &kept.key;
+        self.plans.retain(|other| !other.key.is_of(text, query));
         if self.plans.len() >= PLANS_MAX {
             self.plans.pop_front();
         }
@@ -70,7 +81,7 @@ impl LaterPlans {
     /// Gives up a plan that would be another one now; its text may be worth one if it comes again.
     pub(super) fn give_up(&mut self, kept: &Arc<Kept>) {
         self.plans.retain(|other| !Arc::ptr_eq(other, kept));
-        let hash = self.hasher.hash_one(kept.text.as_str());
+        let hash = self.hasher.hash_one(kept.key.text.as_str());
         self.seen.remove(&hash);
     }
 }

@@ -17,8 +17,7 @@ use mayfly_table::Table;
 use mayfly_types::MySqlError;
 
 use super::Job;
-use super::later_plan_cache::Kept;
-use super::name_resolution::Meanings;
+use super::later_plan_cache::{Kept, PlanKey};
 use super::query::Ready;
 use super::repeated::find_place;
 use crate::errors;
@@ -35,18 +34,14 @@ impl Job {
         if let Some(ready) = self.later_plan(&query) {
             return Ok(ready);
         }
-        let asked = self.comes_again(&query, &references);
+        let key = self.key_to_keep(&query, &references);
         self.plan(move |job| {
-            let Some(asked) = asked else {
-                let planned = job.planned_here(query, &bindings, &job.source)?;
-                return job.physical_here(planned);
-            };
             let told = job.told();
-            let planned = job.planned_here(query.clone(), &bindings, &job.source)?;
+            let planned = job.planned_here(query, &bindings, &job.source)?;
             let ready = job.physical_here(planned)?;
-            match job.told() == told {
-                true => job.kept(ready, query, asked),
-                false => Ok(ready),
+            match key.filter(|_| job.told() == told) {
+                Some(key) => job.kept(ready, key),
+                None => Ok(ready),
             }
         })
         .await
@@ -58,7 +53,7 @@ impl Job {
         let (kept, tables) = {
             let local = connection.local();
             let kept = local.later_plans.plan(&self.running.text, query)?;
-            let tables = kept.meanings.now(&local, connection);
+            let tables = kept.key.meanings.now(&local, connection);
             (kept, tables)
         };
         if Arc::strong_count(&kept.in_use) > 1 {
@@ -66,7 +61,7 @@ impl Job {
         }
         self.running.enter(Stage::Preparing);
         // A table whose rows were only counted has no scan in the plan.
-        let is_same = tables.is_some_and(|tables| versions(&tables) == kept.versions);
+        let is_same = tables.is_some_and(|tables| versions(&tables) == kept.key.versions);
         let plan = is_same.then(|| kept.plan.now().ok().flatten());
         let Some(plan) = plan.flatten() else {
             connection.local().later_plans.give_up(&kept);
@@ -82,8 +77,8 @@ impl Job {
         })
     }
 
-    /// What a query asks, if its plan is to be kept.
-    fn comes_again(&self, query: &Query, references: &References) -> Option<AskedNow> {
+    /// What the plan of a query would be for, if it is to be kept.
+    fn key_to_keep(&self, query: &Query, references: &References) -> Option<PlanKey> {
         let text = &self.running.text;
         let comes_again = text.len() <= TEXT_BYTES_MAX
             && self.connection.local().later_plans.comes_again(text)
@@ -91,20 +86,23 @@ impl Job {
         if !comes_again {
             return None;
         }
-        let meanings = self.meanings(&references.tables)?;
-        let versions = versions(&self.tables(&references.tables)?);
-        Some(AskedNow { meanings, versions })
+        Some(PlanKey {
+            text: text.to_string(),
+            query: query.clone(),
+            meanings: self.meanings(&references.tables)?,
+            versions: versions(&self.tables(&references.tables)?),
+        })
     }
 
     /// What planning tells beside a plan: warnings, and that it read what each statement has of its
     /// own. A plan that is made again would not.
-    fn told(&self) -> (usize, u64, u64) {
-        let values = self.connection.values.lock();
-        (values.warnings.len(), values.warning_count, values.reads)
+    fn told(&self) -> impl PartialEq + use<> {
+        let reads = self.connection.values.lock().reads;
+        (self.warned(), reads)
     }
 
     /// Keeps a plan, and makes it again for this run: those of all runs are alike.
-    fn kept(&self, ready: Ready, query: Query, asked: AskedNow) -> Result<Ready, MySqlError> {
+    fn kept(&self, ready: Ready, key: PlanKey) -> Result<Ready, MySqlError> {
         let later = LaterPlan::of(&ready.plan).map_err(|error| errors::from_plan(&error))?;
         let Some(later) = later.filter(|_| !ready.in_order) else {
             return Ok(ready);
@@ -119,10 +117,7 @@ impl Job {
         };
         let in_use = Arc::new(());
         self.connection.local().later_plans.keep(Kept {
-            text: self.running.text.to_string(),
-            query,
-            meanings: asked.meanings,
-            versions: asked.versions,
+            key,
             plan: later,
             labels: ready.labels.clone(),
             origins: ready.origins.clone(),
@@ -137,15 +132,7 @@ impl Job {
     }
 }
 
-/// What a query asked before it was planned: the rules may have seen what came later, and then the
-/// plan is one of rows that its tables do not have.
-struct AskedNow {
-    meanings: Meanings,
-    versions: Vec<u64>,
-}
-
 /// Which rows some tables have.
 fn versions(tables: &[Arc<Table>]) -> Vec<u64> {
-    let versions = tables.iter().map(|table| table.snapshot().version());
-    versions.collect()
+    tables.iter().map(|table| table.version()).collect()
 }

@@ -30,20 +30,20 @@ impl DistinctTexts {
     /// If there are fewer bits than texts.
     pub(crate) fn rows(&self, bits: &BooleanBuffer) -> BooleanBuffer {
         assert_eq!(bits.len(), self.texts.len(), "there is a bit for each text");
-        let by_code: Vec<bool> = bits.iter().collect();
         let rows = match Codes::of(&self.codes, self.code_bytes) {
             Codes::Bytes(codes) => {
                 let mut by_byte = [false; 1 << u8::BITS];
-                for (has, bit) in by_byte.iter_mut().zip(&by_code) {
-                    *has = *bit;
+                for (has, bit) in by_byte.iter_mut().zip(bits) {
+                    *has = bit;
                 }
                 row_bits(codes, |code| by_byte[usize::from(code)])
             }
             Codes::Pairs(codes) => {
+                let by_code: Vec<bool> = bits.iter().collect();
                 row_bits(codes, |code| by_code[usize::from(u16::from_le_bytes(code))])
             }
         };
-        with_nulls(rows, self.nulls.as_ref(), by_code.last() == Some(&true))
+        with_nulls(rows, self.nulls.as_ref(), bits.iter().last() == Some(true))
     }
 }
 

@@ -252,18 +252,19 @@ impl Frame {
 
     /// A bit for each integer that passes a test, which is told its lower 64 bits.
     pub(super) fn passing(self, distances: &[u8], test: impl Fn(i64) -> bool) -> BooleanBuffer {
-        let test = |distance| test(self.base.wrapping_add_unsigned(distance));
+        macro_rules! passing {
+            ($integer:ty) => {
+                row_bits(distances.as_chunks().0, |distance| {
+                    let distance = <$integer>::from_le_bytes(distance);
+                    test(self.base.wrapping_add_unsigned(distance.into()))
+                })
+            };
+        }
         match self.width {
-            1 => row_bits(distances, |distance| test(distance.into())),
-            2 => row_bits(distances.as_chunks().0, |distance| {
-                test(u16::from_le_bytes(distance).into())
-            }),
-            4 => row_bits(distances.as_chunks().0, |distance| {
-                test(u32::from_le_bytes(distance).into())
-            }),
-            _ => row_bits(distances.as_chunks().0, |distance| {
-                test(u64::from_le_bytes(distance))
-            }),
+            1 => passing!(u8),
+            2 => passing!(u16),
+            4 => passing!(u32),
+            _ => passing!(u64),
         }
     }
 
